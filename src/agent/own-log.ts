@@ -1,4 +1,4 @@
-import { closeSync, openSync, writeSync } from 'node:fs';
+import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { AgentError, errorText, systemCode } from '../core/errors.ts';
 import type { Drops, Log, LogFields } from '../core/ports.ts';
@@ -141,12 +141,15 @@ const pauseMs = 5;
 const pausing = new Int32Array(new SharedArrayBuffer(4));
 const pause = () => void Atomics.wait(pausing, 0, 0, pauseMs);
 
+// Opening a pipe that nobody reads would otherwise never return.
+const appending = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
+
 /**
  * Opens a file to append to, or a descriptor. An entry that cannot be written (a full disk, a terminal that was closed, a pipe
  * that nobody reads) is lost and reported; it is never queued and never stops the agent. Throws when the file cannot be opened.
  */
 export function openLogSink(to: string | number, onLost: () => void): LogSink {
-  const descriptor = typeof to === 'string' ? openSync(to, 'a') : to;
+  const descriptor = typeof to === 'string' ? openSync(to, appending) : to;
   let isOpen = true;
   /** Whether only a part of an entry was written. Its line is ended before the next entry. */
   let isTorn = false;

@@ -1,20 +1,9 @@
-import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
+import files from 'node:fs/promises';
 import { type ReadSecret, secretPlaceText } from '../core/access.ts';
 import { AgentError, systemCode } from '../core/errors.ts';
+import { regularFileReader } from '../core/regular-file.ts';
 
-/** The text of a regular file. A pipe would block a thread until somebody writes to it, and a device may have no end. */
-async function textOf(file: string): Promise<string> {
-  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
-  try {
-    if (!(await handle.stat()).isFile()) throw Object.assign(new Error(), { code: notRegular });
-    return await handle.readFile('utf8');
-  } finally {
-    await handle.close();
-  }
-}
-
-const notRegular = 'not a regular file';
+const readFile = regularFileReader(files);
 
 /**
  * Reads a secret from its variable or file, at each use; the last newline of a file is removed. Rejects with
@@ -33,12 +22,12 @@ export function createReadSecret(env: Readonly<Record<string, string | undefined
       };
       throw new AgentError('config_invalid', fault);
     }
-    const text = await textOf(secret.file).catch((cause: unknown) => {
+    const bytes = await readFile(secret.file).catch((cause: unknown) => {
       // The error of the file system contains the name, which may be the secret.
       const what = `${secretPlaceText(secret)} cannot be read (${systemCode(cause) ?? 'failed'})`;
       const fault = { where: 'secret', what, allowed: 'name a file that the agent can read' };
       throw new AgentError('config_invalid', fault);
     });
-    return text.replace(/\r?\n$/, '');
+    return bytes.toString('utf8').replace(/\r?\n$/, '');
   };
 }

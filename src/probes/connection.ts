@@ -1,5 +1,5 @@
 import { lookup as systemLookup } from 'node:dns/promises';
-import { readFile } from 'node:fs/promises';
+import files from 'node:fs/promises';
 import { connect, isIP, type Socket } from 'node:net';
 import {
   type ConnectionOptions,
@@ -15,6 +15,7 @@ import { clientContext, type TlsFileError } from '../core/client-tls.ts';
 import { systemClock } from '../core/clock.ts';
 import { systemCode } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
+import { regularFileReader } from '../core/regular-file.ts';
 import { toThousandths } from '../core/text-formats.ts';
 import { certificateText, handshakeText } from '../core/tls-faults.ts';
 import { type ConnectionReason, connectionFault, ProbeError } from './probe.ts';
@@ -214,6 +215,8 @@ export async function connectTo(
     throw asFailure(error, formatAddress(address), trace.phase, signal);
   }
 }
+
+const readFile = regularFileReader(files);
 
 /**
  * TLS options for a host; reads the files each time. The handshake accepts every certificate, and `peerCertificateFault`

@@ -1,12 +1,13 @@
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import files from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { resolve } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import type { ListenerAuth, ListenerTls } from '../../core/access.ts';
 import { systemCode, usageError } from '../../core/errors.ts';
 import { withoutUrlSecrets } from '../../core/redacted.ts';
+import { regularFileReaderSync } from '../../core/regular-file.ts';
 import { findConfig } from '../config/environment.ts';
 import { type AdminConfig, defaultAdminAddress } from '../config/types.ts';
 import { createReadSecret } from '../read-secret.ts';
@@ -23,6 +24,8 @@ interface Trust {
   certFile?: string | undefined;
 }
 
+const readFile = regularFileReaderSync(files);
+
 /**
  * A TLS connection to a trusted listener, on which nothing is sent yet; `ended` aborts it. Rejects with the error of the
  * connection or of the certificate.
@@ -34,13 +37,13 @@ async function connectTrusted(url: URL, trust: Trust, ended: AbortSignal): Promi
     host,
     port: Number(url.port || 443),
     rejectUnauthorized: insecure !== true && certFile === undefined,
-    ...(caFile !== undefined && { ca: readFileSync(caFile) }),
+    ...(caFile !== undefined && { ca: readFile(caFile) }),
     ...(/[a-z]/i.test(host) && !host.includes(':') && { servername: host }),
   });
   try {
     await once(socket, 'secureConnect', { signal: ended });
     const shown = socket.getPeerX509Certificate()?.fingerprint256;
-    if (certFile !== undefined && shown !== new X509Certificate(readFileSync(certFile)).fingerprint256) {
+    if (certFile !== undefined && shown !== new X509Certificate(readFile(certFile)).fingerprint256) {
       throw new Error(`the certificate is not that of ${certFile}`);
     }
     return socket;
@@ -235,12 +238,12 @@ export async function targetOf(values: TargetValues, path: string, io: Io): Prom
 /** The file of --ca. Throws `usage` if it cannot be read or has no certificate. */
 function checkedAuthorities(file: string): string {
   try {
-    new X509Certificate(readFileSync(file));
+    new X509Certificate(readFile(file));
     return file;
   } catch (cause) {
     const code = systemCode(cause);
-    const what =
-      code?.startsWith('E') && !code.startsWith('ERR_') ? `cannot be read (${code})` : 'no certificate in it';
+    const isUnread = code !== undefined && !code.startsWith('ERR_');
+    const what = isUnread ? `cannot be read (${code})` : 'no certificate in it';
     throw usageError('--ca', what, file, 'name a PEM file with the certificates of the authorities', cause);
   }
 }

@@ -1,10 +1,11 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import files from 'node:fs';
 import { arch, cpus, freemem, loadavg, release, totalmem, type } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText } from '../../core/errors.ts';
 import { spellings } from '../../core/known-secrets.ts';
 import { withoutCredentials, withoutUrlSecrets } from '../../core/redacted.ts';
+import { regularFileReaderSync } from '../../core/regular-file.ts';
 import { readFileText } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import {
@@ -106,7 +107,7 @@ function adminIn({ faults, files }: Loaded, io: Io): KnownListener {
 
 function write(path: string, text: string): void {
   try {
-    writeFileSync(path, text, { mode: 0o600 });
+    files.writeFileSync(path, text, { mode: 0o600 });
   } catch (cause) {
     const fault = { where: path, what: `cannot be written, ${errorText(cause)}` };
     throw new AgentError('internal', { ...fault, allowed: 'name a file in a writable directory' }, cause);
@@ -177,6 +178,8 @@ interface Hide {
   add(path: TreePath, text: string): void;
 }
 
+const readFile = regularFileReaderSync(files);
+
 /** Adds a secret of the configuration: the text itself, or the content of the variable or file that it names. */
 function collect(path: TreePath, text: string, directory: string, { secrets, io }: Collecting): void {
   const key = path.at(-1);
@@ -184,7 +187,7 @@ function collect(path: TreePath, text: string, directory: string, { secrets, io 
   if (key === 'env') secrets.add(io.env[text] ?? '');
   if (key !== 'file') return;
   try {
-    secrets.add(readFileSync(resolve(directory, text), 'utf8').trim());
+    secrets.add(readFile(resolve(directory, text)).toString().trim());
   } catch {
     // The check reports that the file cannot be read.
   }

@@ -1,6 +1,7 @@
-import { readFileSync, statSync } from 'node:fs';
+import files from 'node:fs';
 import { resolve } from 'node:path';
 import { secretPlaceText } from '../../core/access.ts';
+import { regularFileReaderSync } from '../../core/regular-file.ts';
 import { certificateFilesFault, expiredSince } from '../../reporters/listen/certificates.ts';
 import { snake } from './access-blocks.ts';
 import { unreadableFile } from './environment.ts';
@@ -62,9 +63,9 @@ export function secretsUnmet(tree: TreeNode, { env, cwd }: Pick<LoadRequest, 'en
     }
     if (!fileKeys.has(key) && !(named && key === 'file')) return [];
     const place = resolve(cwd, node.value);
-    const trouble = unreadableFile(place) ?? (statSync(place).isFile() ? undefined : 'not a regular file');
+    const trouble = unreadableFile(place) ?? (files.statSync(place).isFile() ? undefined : 'not a regular file');
     const placeName = fileKeys.has(key) ? `file ${node.value}` : secretPlaceText({ file: node.value });
-    if (!trouble && statSync(place).size === 0 && !fileKeys.has(key)) {
+    if (!trouble && files.statSync(place).size === 0 && !fileKeys.has(key)) {
       const message = `${placeName} is empty; write the secret into it`;
       return [placedFault(placeOf(tree, path), path, message)];
     }
@@ -110,10 +111,12 @@ const tlsPaths = (tree: MapNode): TreePath[] =>
     /^cert_?file$/i.test(String(path.at(-1))) ? [path.slice(0, -1)] : [],
   );
 
+const readFile = regularFileReaderSync(files);
+
 /** The bytes of a file; undefined if it cannot be read, which is a separate finding. */
 function bytesOf(file: string | undefined, cwd: string): Buffer | undefined {
   try {
-    return file === undefined ? undefined : readFileSync(resolve(cwd, file));
+    return file === undefined ? undefined : readFile(resolve(cwd, file));
   } catch {
     return undefined;
   }

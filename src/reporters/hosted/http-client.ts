@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import files from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { buildConnector, Dispatcher } from 'undici';
 import build from 'undici/lib/core/connect.js';
@@ -14,6 +14,7 @@ import { connectionTls, type TlsFileError } from '../../core/client-tls.ts';
 import { errorText, networkFault, systemCode } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { HostedFailureReason } from '../../core/reasons.ts';
+import { regularFileReader } from '../../core/regular-file.ts';
 import type { HostedOptions } from '../block.ts';
 import type { ReceiverAnswer } from './protocol.ts';
 
@@ -115,6 +116,8 @@ export function createHttpClient(
     },
   };
 }
+
+const readFile = regularFileReader(files);
 
 const tlsOptions = (tls: ClientTls): Promise<object> =>
   connectionTls(tls, { readFile, createSecureContext }).catch((error: TlsFileError) => {

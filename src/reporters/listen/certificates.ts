@@ -1,9 +1,10 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
-import { readFileSync, statSync } from 'node:fs';
+import files from 'node:fs';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import type { ListenerTls, ServedCertificate } from '../../core/access.ts';
 import { AgentError, errorText } from '../../core/errors.ts';
 import type { Log } from '../../core/ports.ts';
+import { regularFileReaderSync } from '../../core/regular-file.ts';
 
 export interface CertificatesDeps {
   /** The path of the `tls` block in the configuration, for the log and errors. */
@@ -30,16 +31,18 @@ function stampOf(tls: ListenerTls): string {
   return fileKeys
     .map((key) => {
       const file = tls[key];
-      const stat = file === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
+      const stat = file === undefined ? undefined : files.statSync(file, { throwIfNoEntry: false });
       return stat ? `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeMs}:${stat.ctimeMs}` : '-';
     })
     .join(' ');
 }
 
+const readFile = regularFileReaderSync(files);
+
 function readFiles(tls: ListenerTls, place: string): PemFiles {
   const read = (key: (typeof fileKeys)[number], file: string): Buffer => {
     try {
-      return readFileSync(file);
+      return readFile(file);
     } catch (cause) {
       const what = `cannot be read (${errorText(cause)})`;
       const fault = { where: `${place}.${key}`, what, got: file, allowed: 'create it, and make it readable' };

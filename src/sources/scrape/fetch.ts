@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import files from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { createSecureContext } from 'node:tls';
@@ -16,6 +16,7 @@ import {
 import { type Address, isLoopback, isWildcard } from '../../core/address.ts';
 import { connectionTls, type TlsFileError } from '../../core/client-tls.ts';
 import type { Clock } from '../../core/ports.ts';
+import { regularFileReader } from '../../core/regular-file.ts';
 import { createSlice } from '../../core/slices.ts';
 import type { ScrapeOptions } from './block.ts';
 import type { Exposition } from './exposition/page-reader.ts';
@@ -138,6 +139,8 @@ interface ScrapeConnectOptions {
   /** The addresses to which the agent's own listeners are bound now. */
   ownListeners(): readonly Address[];
 }
+
+const readFile = regularFileReader(files);
 
 const tlsOptions = (tls: ClientTls): Promise<object> =>
   connectionTls(tls, { readFile, createSecureContext }).catch((error: TlsFileError) => {
