@@ -1,4 +1,5 @@
 import type { ClientAuth, ReadSecret, Secret } from './access.ts';
+import { secretWords } from './redacted.ts';
 
 /** Removes the credentials of a request from what is answered: some servers repeat the request. */
 interface Redaction {
@@ -10,13 +11,27 @@ interface Redaction {
 /** Shorter values, such as the number of a tenant, are part of other words. */
 const leastLength = 4;
 
-/** A value as it is, and as JSON, URLs and base64 write it. */
-export const spellings = (value: string): string[] => [
-  value,
-  JSON.stringify(value).slice(1, -1),
-  encodeURIComponent(value.toWellFormed()),
-  Buffer.from(value).toString('base64').replace(/=+$/, ''),
-];
+/** A value as it is, and as JSON, URLs, forms and base64 write it. */
+export function spellings(value: string): string[] {
+  const percent = encodeURIComponent(value.toWellFormed());
+  return [
+    value,
+    JSON.stringify(value).slice(1, -1),
+    ...[percent, percent.replaceAll('%20', '+'), encodeURI(value.toWellFormed())].flatMap((text) => [
+      text,
+      text.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()),
+    ]),
+    Buffer.from(value).toString('base64').replace(/=+$/, ''),
+  ];
+}
+
+/** Removes these values from texts, however they are spelled. */
+function hiderOf(values: readonly string[]): (text: string) => string {
+  const hidden = [...new Set(values.filter(({ length }) => length >= leastLength).flatMap(spellings))];
+  // The longest value comes first: a value may be part of another value.
+  hidden.sort((a, b) => b.length - a.length);
+  return (text) => hidden.reduce((rest, value) => rest.replaceAll(value, '***'), text);
+}
 
 /** Redacts the answers to requests with these credentials, and `parts` of the URL that are secret. */
 export function createRedaction(
@@ -35,10 +50,65 @@ export function createRedaction(
     },
     redact(text) {
       const values = [...read.values()].flatMap((value) => [value, ...encoded(value)]);
-      const hidden = [...parts, ...values].filter(({ length }) => length >= leastLength).flatMap(spellings);
-      // The longest value comes first: a value may be part of another value.
-      hidden.sort((a, b) => b.length - a.length);
-      return hidden.reduce((rest, value) => rest.replaceAll(value, '***'), text);
+      return hiderOf([...parts, ...values])(text);
     },
   };
+}
+
+const isNamedSecret = new RegExp(`(?:${secretWords})$`, 'i');
+/** `password=x` in a word: `PGPASSWORD=x`, `--token=x`, a query of a URL, a connection string. */
+const assignments = new RegExp(`(?:${secretWords})\\s*=\\s*(?:'([^']*)'|"([^"]*)"|([^\\s&;,]+))`, 'gi');
+/** `Authorization: Bearer x`. */
+const header = /^([\w-]+):\s*(?:\w+\s+)?(\S.*)$/;
+const isSecretHeader = new RegExp(`(?:${secretWords}|^x-.*key)$`, 'i');
+const passwordInUrl = /:\/\/[^\s/:@]*:([^\s/]+)@/;
+/** Programs that take a password in the same word as `-p`; for others `-p` is a port, or a list of ports. */
+const takesShortPassword = /(?:^|\/)(?:mysql|mariadb|mydumper|xtrabackup|innobackupex)[^/]*$/;
+
+/** What is secret in a word of a command by the word itself. */
+function secretsInWord(word: string, program: string): string[] {
+  const [, name = '', value = ''] = header.exec(word) ?? [];
+  const password = passwordInUrl.exec(word)?.[1];
+  return [
+    ...[...word.matchAll(assignments)].map(([, single, double, bare]) => single ?? double ?? bare ?? ''),
+    ...(isSecretHeader.test(name) ? [value] : []),
+    ...(password === undefined ? [] : [password, decoded(password)]),
+    ...(word.startsWith('-p') && takesShortPassword.test(program) ? [word.slice(2)] : []),
+  ];
+}
+
+/** What is secret in a word by the option before it: `--password x`, `-u user:x` of curl, `-p x` unless it is a port or a path. */
+function secretsAfterOption(option: string, word: string): string[] {
+  if (!option.startsWith('-') || option.includes('=') || word.startsWith('-')) return [];
+  if (isNamedSecret.test(option)) return [word];
+  if (/^(?:-u|--(?:proxy-)?user)$/.test(option)) return word.includes(':') ? [word.replace(/^.*?:/, '')] : [];
+  return option === '-p' && !/^(?:\d+$|\/)/.test(word) ? [word] : [];
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/**
+ * Removes from texts of a program what is secret among the arguments that it got: a program may repeat them. Secrets are told by
+ * their options and forms, and by the variables that they come from.
+ */
+export function argumentHider(
+  [program = '', ...words]: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): (text: string) => string {
+  const ofVariables = Object.entries(env).flatMap(([name, value]) =>
+    value && isNamedSecret.test(name) && words.some((word) => word.includes(value)) ? [value] : [],
+  );
+  return hiderOf([
+    ...ofVariables,
+    ...words.flatMap((word, index) => [
+      ...secretsInWord(word, program),
+      ...secretsAfterOption(words[index - 1] ?? '', word),
+    ]),
+  ]);
 }

@@ -1,5 +1,5 @@
 /** Words before a secret, also at the end of a longer word, such as `DB_PASSWORD` and `aws_secret_access_key`. */
-const secretWords =
+export const secretWords =
   'password|passwd|passphrase|(?<![a-z])pass|pwd|secret|token|(?:api|access|account|secret|private|shared)[-_]?key|authorization|credentials?|cookie';
 
 /** Schemes of the header `Authorization`: those that IANA registers, and the usual ones of products. */

@@ -3,6 +3,7 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { errorText, systemCode } from '../core/errors.ts';
+import { argumentHider } from '../core/known-secrets.ts';
 import type { CommandFailureReason } from '../core/reasons.ts';
 import { excerpt, ProbeError } from './probe.ts';
 
@@ -40,6 +41,8 @@ interface CommandLimits {
 interface CommandOutput {
   stdout: string;
   stderr: string;
+  /** Removes what is secret among the arguments from a text of the program. */
+  hide(text: string): string;
 }
 
 /** Variables that a program needs to be found, to find its files and to write its times and texts. */
@@ -50,6 +53,7 @@ const graceMs = 500;
 /** How long to wait for output after the last process of the group has ended. */
 const lingerMs = 500;
 const shownOfStderr = 300;
+const searchedOfStderr = 1 << 16;
 
 /**
  * Runs a program by its argument list, without a shell and without standard input. It has its own process group, which ends with
@@ -63,6 +67,7 @@ export async function runCommand(
   { signal, maxBytes, env, onLine }: CommandLimits,
 ): Promise<CommandOutput> {
   const program = command[0] ?? '';
+  const hide = argumentHider(command, process.env);
   if (signal.aborted) throw new ProbeError('too_slow', `${program}: there was no time left to start it`);
   const child = start(command, env);
   let failure: ProbeError<CommandFailureReason> | undefined;
@@ -78,9 +83,9 @@ export async function runCommand(
   const onAbort = () => fail('too_slow', 'did not end in time');
   signal.addEventListener('abort', onAbort, { once: true });
   try {
-    const fault = faultOf(await ended(child, stop), program, stderr);
+    const fault = faultOf(await ended(child, stop), program, () => hide(stderr().slice(0, searchedOfStderr)));
     if (failure !== undefined || fault !== undefined) throw failure ?? fault;
-    return { stdout: stdout(), stderr: stderr() };
+    return { stdout: stdout(), stderr: stderr(), hide };
   } finally {
     signal.removeEventListener('abort', onAbort);
   }

@@ -63,7 +63,8 @@ export function secretsUnmet(tree: TreeNode, { env, cwd }: Pick<LoadRequest, 'en
     }
     if (!fileKeys.has(key) && !(named && key === 'file')) return [];
     const place = resolve(cwd, node.value);
-    const trouble = unreadableFile(place) ?? (files.statSync(place).isFile() ? undefined : 'not a regular file');
+    const trouble =
+      unreadableFile(place) ?? (files.statSync(place).isFile() ? undefined : 'not a regular file');
     const placeName = fileKeys.has(key) ? `file ${node.value}` : secretPlaceText({ file: node.value });
     if (!trouble && files.statSync(place).size === 0 && !fileKeys.has(key)) {
       const message = `${placeName} is empty; write the secret into it`;

@@ -258,21 +258,21 @@ async function viewThrough(
   signal: AbortSignal,
 ): Promise<DomainView> {
   try {
-    const { stdout } = await runCommand(commandFor(command, domain, cluster), { signal, maxBytes });
-    return readView(domain, stdout);
+    const { stdout, hide } = await runCommand(commandFor(command, domain, cluster), { signal, maxBytes });
+    return readView(domain, stdout, hide);
   } catch (thrown) {
     if (thrown instanceof ProbeError) return { fault: { reason: thrown.reason, msg: thrown.message } };
     throw thrown;
   }
 }
 
-function readView(domain: string, printed: string): DomainView {
+function readView(domain: string, printed: string, hide: (text: string) => string): DomainView {
   const description = parseDescription(printed);
   const name = description?.name;
   if (description && (name === undefined || name === domain)) return { description };
   const msg = description
     ? `the output describes another domain, ${name}`
-    : `the output is not a description of a domain: ${beginningOf(printed)}`;
+    : `the output is not a description of a domain: ${beginningOf(hide(printed))}`;
   return { fault: { reason: 'invalid_answer', msg } };
 }
 

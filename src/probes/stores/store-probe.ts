@@ -1,5 +1,6 @@
 import { formatAddress, parseAddress } from '../../core/address.ts';
 import { errorText } from '../../core/errors.ts';
+import { spellings } from '../../core/known-secrets.ts';
 import type { Clock } from '../../core/ports.ts';
 import { runCommand } from '../command.ts';
 import { createTrace, type Trace, untilAborted } from '../connection.ts';
@@ -228,19 +229,10 @@ const hidden = '***';
 /** Matches the user part of any URL. */
 const userInfo = /(\w:\/\/)[^\s/@]+@/g;
 
-/** The spellings in which a driver may repeat a secret. */
-function spellings(secret: string): string[] {
-  const wellFormed = secret.replace(/\p{Surrogate}/gu, '\ufffd');
-  const percent = encodeURIComponent(wellFormed);
-  const json = JSON.stringify(secret).slice(1, -1);
-  return [secret, json, percent, percent.replaceAll('%20', '+'), encodeURI(wellFormed)];
-}
-
 function patternOf(secret: string): string {
   return spellings(secret)
     .sort((one, other) => other.length - one.length)
     .map((text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&'))
-    .map((text) => text.replace(/%[0-9A-F]{2}/g, (code) => `(?:${code}|${code.toLowerCase()})`))
     .join('|');
 }
 

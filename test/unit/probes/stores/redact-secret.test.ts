@@ -9,6 +9,7 @@ describe('a password never leaves in a message', () => {
     ['percent-encoded in lower case', 'p@ss/wörd', 'at p%40ss%2fw%c3%b6rd', 'at ***'],
     ['a blank as plus', 'a b&c', 'q=a+b%26c', 'q=***'],
     ['quoted as JSON', 'a"b\\c', '{"p":"a\\"b\\\\c"}', '{"p":"***"}'],
+    ['in base64, as an authentication may write it', 'p@ss/wörd', 'sent cEBzcy93w7ZyZA==', 'sent ***=='],
     ['with signs of patterns', 'a.b*(c)[d]$', 'x a.b*(c)[d]$ axb', 'x *** axb'],
     ['in a URL, whoever’s', undefined, 'postgres://me:else@host/db', 'postgres://***@host/db'],
     [
