@@ -126,7 +126,5 @@ export const pointsOf = ({ gauge, sum, histogram, summary }: WireMetric): WirePo
   (gauge ?? sum ?? histogram ?? summary)!.dataPoints;
 
 /** An `ExportMetricsServiceResponse` that says that this number of points was rejected. */
-export const partialSuccess = (rejectedDataPoints: number): Buffer =>
-  Buffer.from(
-    otlpResponse.encode({ partialSuccess: { rejectedDataPoints, errorMessage: 'out of order' } }).finish(),
-  );
+export const partialSuccess = (rejectedDataPoints: number, errorMessage = 'out of order'): Buffer =>
+  Buffer.from(otlpResponse.encode({ partialSuccess: { rejectedDataPoints, errorMessage } }).finish());

@@ -95,12 +95,11 @@ export function verdictOfFailure(status: number, points: number): DeliveryVerdic
 
 /**
  * The verdict on a web page with a status of success; undefined for any other body. A proxy or a login page answered, so that
- * nobody took the batch.
+ * nobody took the batch. Such a page may begin with any tag or comment. A message of OTLP may begin with a line break and `<`, which
+ * are its first field and a length, but no letter follows.
  */
 export const verdictOfPage = ({ body }: ReceiverAnswer): DeliveryVerdict | undefined =>
-  /^\s*(?:<!doctype html|<html)\b/i.test(body.toString('utf8', 0, 1_000))
-    ? { kind: 'retry', reason: 'rejected' }
-    : undefined;
+  /^\s*<[!?a-z]/i.test(body.toString('utf8', 0, 1_000)) ? { kind: 'retry', reason: 'rejected' } : undefined;
 
 /** The agent's identity in what it sends. */
 export interface Origin {
