@@ -146,6 +146,17 @@ test.each(Object.entries(hangs))('a target that hangs %s', async (_, answer) => 
   expect(scraped.drops).toEqual({ 'scrape/too_slow': 1 });
 });
 
+// RFC 9110, 15.2: a client reads interim responses that it does not expect.
+test('a target behind a proxy that gives early hints', async () => {
+  const hints = { link: '</style.css>; rel=preload' };
+  target.answer((_, response) =>
+    response.writeEarlyHints(hints, () => void response.writeHead(200, text).end(good)),
+  );
+  const scraped = await openScrape({ url: target.url }, manualClock());
+  expect(await scraped.scrape.scrapeNow()).toEqual({ ok: true });
+  expect(scraped.shown()).toEqual(goodSamples);
+});
+
 test('a target that refuses connections', async () => {
   const { url } = target;
   await target.close();

@@ -288,6 +288,8 @@ function createExchange({ clock, timeoutMs, sink, abandon }: ExchangeDeps): Exch
       if (isSettled) started.abort(new ScrapeFailure('too_slow', 'cancelled before the request was sent'));
     },
     onResponseStart(_, status, headers) {
+      // An interim response, such as 103 of a proxy, comes before the response.
+      if (status < 200) return;
       isAnswered = true;
       try {
         answered(status, headers);
