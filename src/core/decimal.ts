@@ -9,10 +9,14 @@ const special = /^([+-]?)(?:inf(?:inity)?|(nan))$/i;
 
 /**
  * Parses a sample value as both exposition formats spell it: Go's decimal floats, `NaN` and `Inf` in any case, with or without a
- * sign. Hexadecimal floats and digit separators are not accepted. Undefined for anything else.
+ * sign. Hexadecimal floats, digit separators and numbers beyond a double, which Go refuses too, are not accepted. Undefined for
+ * anything else.
  */
 export function parseValue(text: string): number | undefined {
-  if (decimal.test(text)) return Number(text);
+  if (decimal.test(text)) {
+    const value = Number(text);
+    return Number.isFinite(value) ? value : undefined;
+  }
   const match = special.exec(text);
   if (match === null) return undefined;
   if (match[2] !== undefined) return Number.NaN;

@@ -13,7 +13,8 @@ test.each([
   ['1.5E-07', 1.5e-7],
   ['123456789012345678', 123456789012345680],
   ['4.9e-324', 5e-324],
-  ['1e999', Number.POSITIVE_INFINITY],
+  ['1.7976931348623157e308', Number.MAX_VALUE],
+  ['1e-400', 0],
   ['NaN', Number.NaN],
   ['nan', Number.NaN],
   ['+Inf', Number.POSITIVE_INFINITY],
@@ -23,7 +24,7 @@ test.each([
   expect(parseValue(text)).toBe(value);
 });
 
-test.each(['', '-', '.', 'e5', '1e', '0x10', '1_000', '0b1', '1,5', 'Inf1', '١', '1 '])(
+test.each(['', '-', '.', 'e5', '1e', '0x10', '1_000', '0b1', '1,5', 'Inf1', '١', '1 ', '1e999', '-1e309'])(
   '%j is no value',
   (text) => {
     expect(parseValue(text)).toBeUndefined();
