@@ -1,5 +1,6 @@
 import type { ClientAuth, ReadSecret, Secret } from './access.ts';
 import { secretWords } from './redacted.ts';
+import { secretPattern } from './secret-pattern.ts';
 
 /** Removes the credentials of a request from what is answered: some servers repeat the request. */
 interface Redaction {
@@ -11,26 +12,14 @@ interface Redaction {
 /** Shorter values, such as the number of a tenant, are part of other words. */
 const leastLength = 4;
 
-/** A value as it is, and as JSON, URLs, forms and base64 write it. */
-export function spellings(value: string): string[] {
-  const percent = encodeURIComponent(value.toWellFormed());
-  return [
-    value,
-    JSON.stringify(value).slice(1, -1),
-    ...[percent, percent.replaceAll('%20', '+'), encodeURI(value.toWellFormed())].flatMap((text) => [
-      text,
-      text.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()),
-    ]),
-    Buffer.from(value).toString('base64').replace(/=+$/, ''),
-  ];
-}
-
-/** Removes these values from texts, however they are spelled. */
-function hiderOf(values: readonly string[]): (text: string) => string {
-  const hidden = [...new Set(values.filter(({ length }) => length >= leastLength).flatMap(spellings))];
+/** Replaces these values in texts, in whatever form a text writes them. */
+export function hiderOf(values: readonly string[], mask = '***'): (text: string) => string {
+  const hidden = [...new Set(values)].filter(({ length }) => length >= leastLength);
+  if (hidden.length === 0) return (text) => text;
   // The longest value comes first: a value may be part of another value.
   hidden.sort((a, b) => b.length - a.length);
-  return (text) => hidden.reduce((rest, value) => rest.replaceAll(value, '***'), text);
+  const pattern = new RegExp(hidden.map(secretPattern).join('|'), 'g');
+  return (text) => text.replace(pattern, () => mask);
 }
 
 /** Redacts the answers to requests with these credentials, and `parts` of the URL that are secret. */
@@ -42,16 +31,18 @@ export function createRedaction(
   const read = new Map<string, string>();
   const encoded = (password: string): string[] =>
     auth?.basic ? [Buffer.from(`${auth.basic.username}:${password}`).toString('base64')] : [];
+  let hide = hiderOf(parts);
   return {
     async readSecret(secret: Secret) {
       const value = await readSecret(secret);
-      read.set(JSON.stringify(secret), value.trim());
+      const place = JSON.stringify(secret);
+      if (read.get(place) !== value.trim()) {
+        read.set(place, value.trim());
+        hide = hiderOf([...parts, ...[...read.values()].flatMap((one) => [one, ...encoded(one)])]);
+      }
       return value;
     },
-    redact(text) {
-      const values = [...read.values()].flatMap((value) => [value, ...encoded(value)]);
-      return hiderOf([...parts, ...values])(text);
-    },
+    redact: (text) => hide(text),
   };
 }
 

@@ -3,7 +3,7 @@ import { arch, cpus, freemem, loadavg, release, totalmem, type } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { systemClock } from '../../core/clock.ts';
 import { AgentError, errorText } from '../../core/errors.ts';
-import { spellings } from '../../core/known-secrets.ts';
+import { hiderOf } from '../../core/known-secrets.ts';
 import { withoutCredentials, withoutUrlSecrets } from '../../core/redacted.ts';
 import { regularFileReaderSync } from '../../core/regular-file.ts';
 import { readFileText } from '../config/environment.ts';
@@ -214,17 +214,10 @@ function shownTree(node: TreeNode, path: TreePath, hide: Hide): unknown {
   return withoutCredentials(withoutUrlSecrets(written ?? value));
 }
 
-/** Shorter secrets are not masked: they would mask what is not secret. */
-const leastMasked = 4;
-
 /** Replaces the secrets in every text of a JSON document, for `JSON.stringify`. */
 function masker(secrets: ReadonlySet<string>): (key: string, value: unknown) => unknown {
-  const masked = [...secrets]
-    .filter(({ length }) => length >= leastMasked)
-    .flatMap(spellings)
-    .sort((one, other) => other.length - one.length);
-  return (_, value) =>
-    typeof value === 'string' ? masked.reduce((text, secret) => text.replaceAll(secret, mask), value) : value;
+  const masked = hiderOf([...secrets], mask);
+  return (_, value) => (typeof value === 'string' ? masked(value) : value);
 }
 
 /** Data without the parts of its texts that may be secret, such as the query of a URL. */

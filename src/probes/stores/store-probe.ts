@@ -1,7 +1,7 @@
 import { formatAddress, parseAddress } from '../../core/address.ts';
 import { errorText } from '../../core/errors.ts';
-import { spellings } from '../../core/known-secrets.ts';
 import type { Clock } from '../../core/ports.ts';
+import { secretPattern } from '../../core/secret-pattern.ts';
 import { runCommand } from '../command.ts';
 import { createTrace, type Trace, untilAborted } from '../connection.ts';
 import type { Finding, Probe, ProbeDeps } from '../probe.ts';
@@ -229,13 +229,6 @@ const hidden = '***';
 /** Matches the user part of any URL. */
 const userInfo = /(\w:\/\/)[^\s/@]+@/g;
 
-function patternOf(secret: string): string {
-  return spellings(secret)
-    .sort((one, other) => other.length - one.length)
-    .map((text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&'))
-    .join('|');
-}
-
 interface Redact {
   (text: string): string;
   /** Redacts every string in a JSON value, including keys. */
@@ -249,12 +242,14 @@ interface Redact {
  */
 const shortBelow = 4;
 
-/** Replaces a secret, even if it is percent-encoded or quoted as JSON, and the user part of any URL. */
+/** Replaces a secret, in whatever form a text writes it, and the user part of any URL. */
 export function createRedact(secret: string | undefined): Redact {
   const isShort = secret !== undefined && secret.length < shortBelow;
   const words =
     secret &&
-    (isShort ? `(?:(?<!\\w)|(?!\\w))(?:${patternOf(secret)})(?:(?!\\w)|(?<!\\w))` : patternOf(secret));
+    (isShort
+      ? `(?:(?<!\\w)|(?!\\w))(?:${secretPattern(secret)})(?:(?!\\w)|(?<!\\w))`
+      : secretPattern(secret));
   const pattern = words ? new RegExp(words, 'g') : undefined;
   const plain = (text: string) => {
     const withoutSecret = pattern === undefined ? text : text.replace(pattern, hidden);

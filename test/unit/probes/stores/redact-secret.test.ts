@@ -10,6 +10,12 @@ describe('a password never leaves in a message', () => {
     ['a blank as plus', 'a b&c', 'q=a+b%26c', 'q=***'],
     ['quoted as JSON', 'a"b\\c', '{"p":"a\\"b\\\\c"}', '{"p":"***"}'],
     ['in base64, as an authentication may write it', 'p@ss/wörd', 'sent cEBzcy93w7ZyZA==', 'sent ***=='],
+    ['in a path of a URL', 'p@ss/wörd+', 'at p%40ss/w%C3%B6rd+', 'at ***'],
+    ['in base64 after a name', 'p@ss/wörd', 'sent c3ZjOnBAc3Mvd8O2cmQ=', 'sent c3ZjO***='],
+    ['as Python writes JSON', 'p@ss/wörd"', '{"p":"p@ss/w\\u00f6rd\\""}', '{"p":"***"}'],
+    ['as PHP writes JSON', 'p@ss/wörd', '"p@ss\\/w\\u00F6rd"', '"***"'],
+    ['as JSON in JSON', 'a"b\\c', '{\\"p\\":\\"a\\\\\\"b\\\\\\\\c\\"}', '{\\"p\\":\\"***\\"}'],
+    ['in HTML', `a&b'c"d`, 'a&amp;b&#39;c&quot;d', '***'],
     ['with signs of patterns', 'a.b*(c)[d]$', 'x a.b*(c)[d]$ axb', 'x *** axb'],
     ['in a URL, whoever’s', undefined, 'postgres://me:else@host/db', 'postgres://***@host/db'],
     [
