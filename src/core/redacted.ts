@@ -97,8 +97,14 @@ export function shownUrl(url: string): string {
   return withoutUrlSecrets(`${protocol}//${host}${pathname}`);
 }
 
-/** The query of a URL, and the parts of its path that look like tokens. */
+const secretParameter = new RegExp(`(?:${secretWords}|sig|signature|key)$`, 'i');
+const isLikeToken = (text: string): boolean => text.length >= 8 && /\d/.test(text);
+
+/** The query of a URL, the values in it that may be secret, and the parts of its path that look like tokens. */
 export function urlSecrets(url: string): string[] {
-  const { origin, pathname, search } = new URL(url);
-  return [search, ...((origin + pathname).match(tokenInPath) ?? [])];
+  const { origin, pathname, search, searchParams } = new URL(url);
+  const values = [...searchParams]
+    .filter(([name, value]) => secretParameter.test(name) || isLikeToken(value))
+    .map(([, value]) => value);
+  return [search, ...values, ...((origin + pathname).match(tokenInPath) ?? [])];
 }

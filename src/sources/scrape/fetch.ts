@@ -16,8 +16,10 @@ import {
 import { type Address, isLoopback, isWildcard } from '../../core/address.ts';
 import { connectionTls, type TlsFileError } from '../../core/client-tls.ts';
 import type { Clock } from '../../core/ports.ts';
+import { withoutUrlSecrets } from '../../core/redacted.ts';
 import { regularFileReader } from '../../core/regular-file.ts';
 import { createSlice } from '../../core/slices.ts';
+import { excerpt } from '../../core/text-formats.ts';
 import type { ScrapeOptions } from './block.ts';
 import type { Exposition } from './exposition/page-reader.ts';
 import { failureOf, ScrapeFailure } from './scrape-status.ts';
@@ -227,7 +229,7 @@ function refuseStatus(status: number, headers: IncomingHttpHeaders): void {
   if (status === 200) return;
   if (status === 508) throw new ScrapeFailure('own_endpoint', 'the target is this agent itself');
   if (status >= 300 && status < 400) {
-    const where = text(headers.location) ?? 'nowhere';
+    const where = excerpt(withoutUrlSecrets(text(headers.location) ?? 'nowhere'));
     throw new ScrapeFailure('redirect', `the target redirects (${status}) to ${where}`);
   }
   throw new ScrapeFailure('status', `the target answers with status ${status}`);

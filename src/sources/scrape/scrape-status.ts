@@ -37,6 +37,18 @@ export function failureOf(thrown: unknown, inBody: boolean): ScrapeFailure {
   return new ScrapeFailure(inBody && reason === 'reset' ? 'cut_off' : reason, text, thrown);
 }
 
+const mostOfLine = 120;
+const mostOfMessage = 200;
+
+/**
+ * A failure without the secrets of the request, which an error page of the target, or the place to which it redirects, may repeat.
+ */
+export function shownFailure(failure: ScrapeFailure, redact: (text: string) => string): ScrapeFailure {
+  const text = redact(failure.message);
+  const what = text.length > mostOfMessage ? `${text.slice(0, mostOfMessage)}…` : text;
+  return new ScrapeFailure(failure.reason, what, failure.cause);
+}
+
 /** The state of a target, for the status page. */
 export interface ScrapeStatus {
   url: string;
@@ -66,12 +78,20 @@ interface ScrapeStatusRecorder {
 
 interface ScrapeStatusDeps {
   url: string;
+  /** Removes the secrets of the request from a text of the target. */
+  redact(text: string): string;
   drops: Drops;
   log: Log;
   clock: Clock;
 }
 
-export function createScrapeStatus({ url, drops, log, clock }: ScrapeStatusDeps): ScrapeStatusRecorder {
+export function createScrapeStatus({
+  url,
+  redact,
+  drops,
+  log,
+  clock,
+}: ScrapeStatusDeps): ScrapeStatusRecorder {
   const target = shownUrl(url);
   const isSecure = target.startsWith('https:');
   const failures: ScrapeStatus['failures'] = {};
@@ -85,13 +105,15 @@ export function createScrapeStatus({ url, drops, log, clock }: ScrapeStatusDeps)
   return {
     succeeded(page, { series, refusedLines }, durationMs) {
       const invalidLines = page.invalidLines + refusedLines;
+      const first = page.firstInvalid;
+      firstInvalid = first && { ...first, text: redact(first.text).slice(0, mostOfLine) };
       const { samples, bytes } = page;
       if (invalidLines > 0) drops.count('scrape', 'invalid_line', invalidLines);
       if (invalidLines > 0 && (lastPage?.invalidLines ?? 0) === 0) {
         log.write('warn', 'skipping invalid lines of the page', {
           target,
           lines: invalidLines,
-          first: page.firstInvalid,
+          first: firstInvalid,
         });
       }
       if (up === false) log.write('info', 'the target is up again', { target });
@@ -99,7 +121,6 @@ export function createScrapeStatus({ url, drops, log, clock }: ScrapeStatusDeps)
       lastTakenMs = clock.nowMs();
       failingSinceMs = undefined;
       lastPage = { series, samples, bytes, invalidLines, durationMs };
-      firstInvalid = page.firstInvalid;
     },
     failed({ reason, message, cause }, isCounted) {
       const what = isSecure && reason === 'reset' ? closedByServer(message) : message;

@@ -1,7 +1,9 @@
 import { errorText } from '../../core/errors.ts';
+import { createRedaction } from '../../core/known-secrets.ts';
 import type { Gauge } from '../../core/model.ts';
 import type { Drops, Log, Readings, Source } from '../../core/ports.ts';
 import type { ScrapeFailureReason } from '../../core/reasons.ts';
+import { urlSecrets } from '../../core/redacted.ts';
 import { createRefusedLines } from '../../core/refused-series.ts';
 import { createSlice } from '../../core/slices.ts';
 import type { MappedMetric } from '../../core/vocabulary.ts';
@@ -11,7 +13,13 @@ import type { LineMemory } from './exposition/line-memory.ts';
 import { createLineTable, type Page } from './exposition/line-table.ts';
 import { createPageReader, type PageReader } from './exposition/page-reader.ts';
 import { createFetch, type FetchDeps } from './fetch.ts';
-import { createScrapeStatus, dropOf, ScrapeFailure, type ScrapeStatus } from './scrape-status.ts';
+import {
+  createScrapeStatus,
+  dropOf,
+  ScrapeFailure,
+  type ScrapeStatus,
+  shownFailure,
+} from './scrape-status.ts';
 import {
   createPageSeries,
   type PageIntake,
@@ -57,9 +65,11 @@ const sharedMs = 1000;
 const forgottenMs = 10 * 60_000;
 
 export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
-  const { clock, drops, detector, up } = deps;
-  const fetch = createFetch(options, deps);
-  const status = createScrapeStatus({ url: options.url, drops, log: deps.log, clock });
+  const { clock, drops, detector, up, log, ownListeners, mark } = deps;
+  const { url, auth } = options;
+  const { readSecret, redact } = createRedaction({ parts: urlSecrets(url), auth }, deps.readSecret);
+  const fetch = createFetch(options, { clock, readSecret, ownListeners, mark });
+  const status = createScrapeStatus({ url, redact, drops, log, clock });
   const target = createTargetSeries(options, deps);
   let running: Promise<ScrapeResult> | undefined;
   let cancelTimer = (): void => {};
@@ -78,8 +88,9 @@ export function createScrape(options: ScrapeOptions, deps: ScrapeDeps): Scrape {
       return { ok: true };
     } catch (error) {
       target.discard();
-      const failure =
+      const thrown =
         error instanceof ScrapeFailure ? error : new ScrapeFailure('failed', errorText(error), error);
+      const failure = shownFailure(thrown, redact);
       if (!isStopped) {
         target.hide();
         status.failed(failure, isLate);

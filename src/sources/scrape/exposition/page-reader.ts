@@ -53,6 +53,9 @@ const maxLineBytes = 1024 * 1024;
  * The maximum number of comments: two for each of 65,536 families. Their names and texts are in memory while a page is accepted.
  */
 const maxComments = 131_072;
+/** How much of an invalid line is kept. It is longer than what is shown, so that no secret is cut before it is recognized. */
+const mostOfInvalid = 1_000;
+
 /** After a failed page with more bytes of new lines than this, the table releases its memory. */
 const manyBytes = 4 * 1024 * 1024;
 const newline = Buffer.from('\n');
@@ -104,7 +107,10 @@ export function createPageReader(
 
   const skipLine = (bytes: Buffer, start: number, end: number): void => {
     invalidLines++;
-    firstInvalid ??= { line: lines, text: bytes.toString('utf8', start, Math.min(end, start + 120)) };
+    firstInvalid ??= {
+      line: lines,
+      text: bytes.toString('utf8', start, Math.min(end, start + mostOfInvalid)),
+    };
   };
 
   const note = (id: number, value: number): void => {
