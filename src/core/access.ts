@@ -13,7 +13,7 @@ export interface ClientTls {
   insecure?: boolean;
 }
 
-/** Credentials sent with each request; at most one of the two. */
+/** Credentials that are sent with each request: a bearer token or basic authentication, not both. */
 export interface ClientAuth {
   bearer?: Secret;
   basic?: { username: string; password: Secret };

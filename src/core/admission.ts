@@ -57,7 +57,7 @@ const immediateChanges = 16;
 const maxOverflow = 1000;
 const suffixes = ['_bucket', '_sum', '_count'];
 
-/** Compares two sources that send the same series, of which one keeps it: negative if `a` does. */
+/** Compares two sources that send the same series: negative if `a` keeps it. */
 function compareSources(a: SeriesSource, b: SeriesSource): number {
   return (
     a.rank - b.rank ||

@@ -1,7 +1,7 @@
 import type { Metric, Unit } from './catalog.ts';
 import type { Kind } from './model.ts';
 
-/** The help text, then the metric's own tags. The name says the rest, by Prometheus' rules: `_total` ends a counter's. */
+/** The help text, then the metric's own tags. The name says the rest: by Prometheus' rules, a counter ends in `_total`. */
 type MetricRow = readonly [help: string, ...ownTags: string[]];
 interface NamedMetric<N extends string> extends Metric {
   name: N;

@@ -12,9 +12,9 @@ type Claimant = Omit<Claim, 'count'>;
 type Claimed = Omit<Claimant, 'help'>;
 
 /**
- * The claims on a family. The winner is the claim of the catalog's kind, or else the one with the smallest raw name, or else the
- * first in the order of `kinds` (docs/internals.md, Admission). It depends on which claims there are, never on their order of
- * arrival.
+ * The claims on a family. The winner is the claim of the catalog's kind, or else the claim with the smallest raw name, or else
+ * the first claim in the order of `kinds` (docs/internals.md, Admission). It depends on which claims there are, never on their
+ * order of arrival.
  *
  * It is a record, because a family has its claims for as long as it exists, and nearly all families have one claim.
  */

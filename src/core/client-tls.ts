@@ -46,7 +46,7 @@ function contextOf<Context>(files: TlsFiles, create: Create<Context>): Context {
   }
 }
 
-/** The names of the files that may be wrong: OpenSSL does not report which of them is. */
+/** What is wrong with the files. OpenSSL does not report which file is at fault. */
 function wrongFile({ ca, cert, key }: TlsFiles, create: Create<unknown>): string {
   const isUsable = (files: TlsFiles) => {
     try {
@@ -63,14 +63,14 @@ function wrongFile({ ca, cert, key }: TlsFiles, create: Create<unknown>): string
 
 /**
  * The certificates and the key of a connection. The files are read for each connection, so that renewed certificates are used.
- * Rejects with `TlsFileError` if a file cannot be read or used, or if the key is of another certificate: `tls.connect` would throw
- * this error within the connection's callback.
+ * Rejects with `TlsFileError` if a file cannot be read or used, or if the key belongs to another certificate: `tls.connect` would
+ * throw this error within the connection's callback.
  */
 export async function clientContext<Context>(
   { caFile, certFile, keyFile }: ClientTls,
   { readFile, createSecureContext }: TlsAccess<Context>,
 ): Promise<Context> {
-  // The files are read one after the other, so that of two missing files the message always names the same one.
+  // The files are read one after the other, so that the message always names the same file if two are missing.
   const ca = await readTlsFile('caFile', caFile, readFile);
   const cert = await readTlsFile('certFile', certFile, readFile);
   const key = await readTlsFile('keyFile', keyFile, readFile);

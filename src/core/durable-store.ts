@@ -4,10 +4,9 @@ import { type Kind, kinds, type Labels } from './model.ts';
 import { Cells, nextStoreId, type SeriesIndex, type SeriesRecord, type Store } from './value-stores.ts';
 
 /**
- * The series table of a snapshot: UTF-8, one JSON array per line
- * (`[at, kind, family, startMs, marks, texts, label, value, …]`). The line of a removed series is blank. `at` is
- * the index of the series' first value. `marks` is 1 for an overflow series, else 0; for series of a rule, it is a text with the
- * names of the rule's tags after that and a space.
+ * The series table of a snapshot: UTF-8, one JSON array per line (`[at, kind, family, startMs, marks, texts, label, value, …]`).
+ * The line of a removed series is blank. `at` is the index of the series' first value. `marks` is 1 for an overflow series, else
+ * 0. For a series of a rule it is a text: this number, a space and the names of the rule's tags.
  */
 
 const [blank, newline, bracket, comma, zero] = [0x20, 0x0a, 0x5b, 0x2c, 0x30];

@@ -25,7 +25,7 @@ export function hashRange(hash: number, view: DataView, from: number, to: number
   }
   for (; at < to - 4; at += 4)
     result = Math.imul(result ^ view.getInt32(at, true), 0x2c1b3c6d) ^ (result >>> 15);
-  // The last four bytes may overlap those before.
+  // The last four bytes may overlap the four before them.
   return Math.imul(result ^ view.getInt32(to - 4, true), 0x2c1b3c6d) ^ (result >>> 15);
 }
 
@@ -83,7 +83,7 @@ export function wideHash(view: DataView, from: number, to: number, tailFrom = to
   return (high >>> 12) * 2 ** 32 + (low >>> 0) || 1;
 }
 
-/** The wide hash of a sequence, from the wide hash of what is before its last element and that of the element. */
+/** The wide hash of a sequence, from the wide hashes of the part before its last element and of that element. */
 export function joinHashes(before: number, last: number): number {
   const low = Math.imul(Math.imul(before | 0, 0x01000193) ^ (last | 0), 0x2c1b3c6d);
   const [highBefore, highLast] = [Math.floor(before / 2 ** 32), Math.floor(last / 2 ** 32)];

@@ -2,7 +2,7 @@ import type { ClientAuth, ReadSecret, Secret } from './access.ts';
 import { secretWords } from './redacted.ts';
 import { secretPattern } from './secret-pattern.ts';
 
-/** Removes the credentials of a request from what is answered: some servers repeat the request. */
+/** Removes the credentials of a request from its answer, because some servers repeat the request. */
 interface Redaction {
   /** Reads a secret, and removes its value from texts from now on. */
   readonly readSecret: ReadSecret;

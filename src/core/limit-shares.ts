@@ -1,6 +1,6 @@
 /**
- * What the series of one source use of the limits. Each source has its own share of the limits, so that a role that starts after
- * another one sent too many series is still served.
+ * How much of the limits the series of one source use. Each source has its own share of the limits, so that a role that starts
+ * after another one sent too many series is still served.
  */
 export interface SourceUse {
   /** How many series count against `limits.series`. */
@@ -9,7 +9,7 @@ export interface SourceUse {
   heapBytes: number;
 }
 
-/** This part of a limit is divided equally among the sources. What a source does not use of its share stays reserved for it. */
+/** This part of a limit is divided equally among the sources. The unused part of a source's share stays reserved for it. */
 const reservedPart = 0.25;
 
 /**

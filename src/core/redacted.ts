@@ -2,7 +2,7 @@
 export const secretWords =
   'password|passwd|passphrase|(?<![a-z])pass|pwd|secret|token|(?:api|access|account|secret|private|shared)[-_]?key|authorization|credentials?|cookie';
 
-/** Schemes of the header `Authorization`: those that IANA registers, and the usual ones of products. */
+/** Schemes of the header `Authorization`: the schemes that IANA registers, and the usual schemes of products. */
 const schemes =
   '(?:bearer|basic|token|digest|dpop|negotiate|ntlm|oauth|privatetoken|scram-sha-\\d+|hmac[\\w-]*|aws4-hmac-sha256|api-?key|key|splunk|sharedkey(?:lite)?)';
 

@@ -73,7 +73,7 @@ export interface SeriesSource {
   readonly component: Component;
   readonly relayed: boolean;
   readonly store: Store;
-  /** What the source uses of the limits. */
+  /** How much of the limits the source uses. */
   readonly use: SourceUse;
   /** Whether the totals begin and continue without the agent, because the sender maintains them. */
   readonly externalTotals: boolean;
@@ -125,7 +125,7 @@ export class Series implements SeriesView, Recordable {
   waiting: Set<Owner> | undefined;
   /** The last totals of merged members that left, by their raw key, in case they return. */
   formerMembers: Map<string, Float64Array> | undefined;
-  /** Whether `formerMembers` was full and lost some of them. */
+  /** Whether `formerMembers` was full and lost members. */
   forgot = false;
 
   constructor(spec: SeriesSpec, at: number, openedStep: number, startMs: number, overflow: boolean) {

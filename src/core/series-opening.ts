@@ -9,8 +9,8 @@ const sameTexts = (a: readonly string[], b: readonly string[]) =>
   a.length === b.length && a.every((text, i) => text === b[i]);
 
 /**
- * Whether a series from the state has the requested shape. A series that lacks one of the rule's tags may be of an entry without
- * that field, or of the rule before it had the tag: only the names of all tags tell.
+ * Whether a series from the state has the requested shape. A series that lacks one of the rule's tags may come from an entry
+ * without that field, or from the rule before it had the tag. Only the names of all tags tell which.
  */
 export function isSameShape(
   retained: SeriesRecord,

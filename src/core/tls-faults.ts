@@ -41,7 +41,7 @@ export function networkText(thrown: unknown): string {
     : text;
 }
 
-/** What is known of a server's certificate. */
+/** What is known about a server's certificate. */
 interface PeerCertificate {
   subject?: { CN?: string | string[] };
   subjectaltname?: string;

@@ -26,7 +26,7 @@ interface Pair {
   readonly second: string;
   /** Whether the second twin is used. */
   isSecond: boolean;
-  /** Counts on the last page: of the twin that is used, and of the other twin. */
+  /** The counts of the used twin and of the other twin on the last page. */
   taken: number;
   other: number;
   /** The number of successive pages on which only the other twin counted. */
