@@ -77,7 +77,6 @@ interface Rivals {
   add(claim: Claim): void;
   remove(claimed: Claimed): void;
   winner(): Claim | undefined;
-  /** The number of kinds with a claim. */
   kinds(): number;
   all(): Iterable<Claim>;
 }

@@ -21,7 +21,6 @@ export interface Fault {
   what: string;
   /** The wrong value; missing if the fault has no value, or if the value is secret. */
   got?: unknown;
-  /** What is allowed. */
   allowed?: string;
 }
 

@@ -69,7 +69,6 @@ export interface Source {
   start(): Promise<Stop>;
 }
 
-/** Options of a gather. */
 export interface GatherRequest {
   /** Selects series: by reporter block and by `?service=`. */
   takes(series: { service: string; relayed: boolean }): boolean;

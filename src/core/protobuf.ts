@@ -161,7 +161,6 @@ export function createProtobufWriter(initialBytes = 65_536): ProtobufWriter {
   };
 }
 
-/** One field of a message. */
 interface Field {
   readonly field: number;
   /** The number of a varint; 0 for other types. */

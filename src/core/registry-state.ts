@@ -348,7 +348,6 @@ export function createRefusalLog(nowMs: () => number): RefusalLog {
   };
 }
 
-/** Interned scopes. */
 export function createScopes(): RegistryState['scopeOf'] {
   const scopes = new Map<string, SeriesScope>();
   return (service, relayed) => {

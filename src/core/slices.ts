@@ -95,7 +95,6 @@ export function createWaitingWork(atTurnEnd: (call: () => void) => void = setImm
   };
 }
 
-/** The waiting work of this process. */
 const waitingWork = createWaitingWork();
 
 /** Resolves when everything else that waits for the event loop has run. */

@@ -54,7 +54,6 @@ export function excerpt(text: string, most = 200): string {
 /** Whether a text can be the value of an HTTP header: without line breaks, other control characters and characters above U+00FF. */
 export const isHeaderText = (text: string): boolean => /^[\t\x20-\x7e\x80-\xff]*$/.test(text);
 
-/** A format of text in the configuration. */
 export interface TextFormat<T> {
   /** The message for text of another format: `what is wrong; what is allowed`. */
   readonly fault: string;
@@ -167,7 +166,6 @@ export const placeholders = (known: readonly string[]) => ({
     [...text.matchAll(/(?<!\$)\{([a-z]+)\}/gi)].every(([, name]) => known.includes(name!)),
 });
 
-/** The address of an object store. */
 export interface ObjectStoreAddress {
   /** Scheme, host and port. */
   origin: string;

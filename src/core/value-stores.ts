@@ -6,7 +6,6 @@ export const defaultBounds: readonly number[] = [0.001, 0.005, 0.01, 0.05, 0.1, 
 
 /** The order of a series' numbers in its cells. */
 export interface Layout {
-  /** The number of values. */
   readonly width: number;
   /** For a histogram, the upper bounds, ascending, without +Inf; otherwise empty. */
   readonly bounds: readonly number[];
@@ -178,7 +177,6 @@ export interface SeriesIndex {
   /** Retains a series that closes, until it is reclaimed or discarded. */
   retain(series: Recordable): void;
   retainedOf(family: string): readonly SeriesRecord[];
-  /** Every series that is retained. */
   retained(): readonly SeriesRecord[];
   /** Gives a retained series other labels; its cells and its start stay. No series with these labels may exist. */
   relabel(retained: SeriesRecord, labels: Labels): SeriesRecord;
@@ -191,7 +189,6 @@ export interface SeriesIndex {
 
 let created = 0;
 
-/** The next store's id. */
 export function nextStoreId(): number {
   created += 1;
   return created;
