@@ -15,7 +15,6 @@ export interface CertificatesDeps {
 
 /** The certificate, key and client CAs of a listener. */
 interface Certificates {
-  /** Options for a TLS context. */
   readonly context: SecureContextOptions;
   readonly served: ServedCertificate;
   /**

@@ -33,7 +33,7 @@ interface ClientConnection {
   readonly client: string;
   /** The number of requests in progress; with pipelining more than one. */
   requests: number;
-  /** Whether the connection is idle after a request and waits for the next. */
+  /** Whether the connection is idle after a request and waits for the next request. */
   isIdle: boolean;
 }
 
@@ -108,8 +108,8 @@ export function createConnections(limits: ConnectionLimits, drops: Drops): Conne
   const forUnknown = limits.connections - Math.min(limits.reservedConnections, limits.connections >> 2);
 
   /**
-   * Whether one connection is closed rather than another: first those of clients that were never served, then of clients with
-   * most connections, then those with the oldest activity.
+   * Whether one connection is closed rather than another: first connections of clients that were never served, then connections
+   * of the clients with most connections, then the connections with the oldest activity.
    */
   const isBetterVictim = (one: ClientConnection, other: ClientConnection | undefined): boolean => {
     if (!other) return true;

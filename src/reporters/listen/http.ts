@@ -55,13 +55,12 @@ function failed(thrown: unknown, path: string, reply: Reply, log: Log): void {
 interface AnswerDeps {
   log: Log;
   drops: Drops;
-  /** The authentication; undefined without it. */
   auth: Authenticator | undefined;
 }
 
 const isRead = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD';
 
-/** Whether a request is authorized; answers a request that is not. */
+/** Whether a request is authorized. Answers an unauthorized request. */
 async function isAuthorized(
   route: Route | undefined,
   message: IncomingMessage,

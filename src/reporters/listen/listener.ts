@@ -189,7 +189,7 @@ interface Held {
   holders: number;
 }
 
-/** Whether one address covers the other on the machine: only a wildcard does. */
+/** Whether one address covers the other on the machine: only a wildcard covers others. */
 function isCovering(one: string, other: string): boolean {
   const [first, second] = [parseAddress(one), parseAddress(other)];
   if (!first || !second || first.host === second.host) return false;
@@ -218,8 +218,8 @@ function bindError(
 }
 
 /**
- * Creates the listeners. `bind` is `createListener` with its deps. Listeners are shared by address; those on port 0 by name, too.
- * Routes and protection are those that were set last; limits are those of the first holder.
+ * Creates the listeners. `bind` is `createListener` with its deps. Listeners are shared by address; on port 0, by name and
+ * address. The routes and the protection that were set last apply, with the limits of the first holder.
  */
 export function createListeners(bind: (options: ListenerOptions) => Promise<Listener>): Listeners {
   const byKey = new Map<string, Held>();

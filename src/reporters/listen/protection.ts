@@ -14,7 +14,6 @@ import { type CertificatesDeps, openCertificates } from './certificates.ts';
 
 interface HandshakesOptions {
   tls: ListenerTls;
-  /** The timeout of a handshake, ms. */
   handshakeMs: number;
   /** The ALPN protocols (RFC 7301), such as `http/1.1`. */
   protocols?: string[];
@@ -156,7 +155,6 @@ export interface ProtectionDeps {
 
 /** TLS and authentication of an HTTP listener. Both can change while it listens. */
 export interface ListenerProtection {
-  /** The authentication; undefined without it. */
   readonly auth: Authenticator | undefined;
   /** Passes a connection to `serve`, after a TLS handshake if TLS is on. */
   accept(socket: Socket): void;

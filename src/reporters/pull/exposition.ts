@@ -75,7 +75,6 @@ export function createRenderer(prefix = ''): Renderer {
 /** The format: text exposition 0.0.4, or OpenMetrics 1.0. */
 export type Format = 'text' | 'openmetrics';
 
-/** The `Content-Type` of each format. */
 export const contentTypes: Readonly<Record<Format, string>> = {
   text: 'text/plain; version=0.0.4; charset=utf-8',
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
@@ -90,7 +89,6 @@ interface MetadataGroup {
   readonly to: number;
 }
 
-/** The groups of a family on a page. */
 type GroupsOf = (family: FamilyView) => readonly MetadataGroup[];
 
 const whole = { from: 0, to: 0 };

@@ -15,7 +15,6 @@ export interface Texts {
   bytes: Buffer;
   /** A view of `bytes`, for `getFloat64`. */
   view: DataView;
-  /** The end of each text. */
   ends: Uint32Array;
   count: number;
 }
@@ -45,7 +44,6 @@ function add(texts: Texts, text: string): void {
   texts.ends[texts.count++] = end + texts.bytes.write(text, end);
 }
 
-/** Adds `count` texts of `other`. */
 function addFrom(texts: Texts, other: Texts, from: number, count: number): void {
   const begin = endOf(other, from);
   const end = makeRoom(texts, endOf(other, from + count) - begin);

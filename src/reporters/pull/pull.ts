@@ -160,7 +160,6 @@ interface ScrapesDeps {
   drops: Drops;
   /** Whether the role's last scrape or health check failed; called after the gather. */
   roleDown(role: string): boolean;
-  /** The value of `Vary`. */
   vary: string;
 }
 
@@ -291,7 +290,7 @@ function createGroupAnswer(deps: ScrapesDeps): (view: View, group: ScrapeGroup) 
 /**
  * Answers scrapes in groups: scrapes with the same selection that arrive before the view is frozen share one gather, one
  * rendering per format and one compression. A view is held only while it is rendered, not while clients read. If too many pages
- * are in progress, the clients of the oldest are disconnected and counted.
+ * are in progress, the clients of the oldest page are disconnected and counted.
  */
 function createScrapes(deps: ScrapesDeps): Scrapes {
   const open = new Map<string, ScrapeGroup>();

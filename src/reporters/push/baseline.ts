@@ -46,7 +46,6 @@ interface BaselineDeps {
  *   repeats none.
  */
 export interface Baseline {
-  /** Begins a flush. */
   begin(): void;
   /** Reads a series' totals; undefined for a series without totals. */
   take(family: FamilyView, series: SeriesView, numbers: Float64Array): BaselineEntry | undefined;
@@ -170,7 +169,7 @@ function hasStartedAgain(
   return !entry.isExternal || (isSame && family.kind === 'counter');
 }
 
-/** The entries of a baseline with their numbers. Two facts tell what is no longer known of discarded entries. */
+/** The entries of a baseline with their numbers. Two facts tell what is no longer known about discarded entries. */
 interface EntryCells {
   readonly cells: Cells;
   readonly entries: ReadonlyMap<bigint, BaselineEntry>;

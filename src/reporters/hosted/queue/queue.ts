@@ -145,16 +145,15 @@ interface QueueDeps {
   changed(bytes: number, oldestMs: number | undefined): void;
 }
 
-/** A batch in the queue. */
 export interface QueuedBatch {
   readonly batch: Batch;
   readonly entry: QueueEntry;
 }
 
 /**
- * Batches that wait for delivery, oldest first, within limits of bytes and age. Beyond the limits the oldest are dropped and
- * counted by points. The queue is stored in files. While writes fail, new batches are stored in memory, where a kill loses them.
- * No method rejects.
+ * Batches that wait for delivery, oldest first, within limits of bytes and age. Beyond the limits the oldest batches are dropped
+ * and counted by points. The queue is stored in files. While writes fail, new batches are stored in memory, where a kill loses
+ * them. No method rejects.
  */
 export interface Queue {
   /** Loads the batches that an earlier process left. */
@@ -250,7 +249,6 @@ interface QueueContents {
   load(): Promise<void>;
   /** Stores a batch in a file, or in memory if that fails. */
   add(batch: Batch, bytes: number): Promise<void>;
-  /** Reads a batch; undefined if it cannot be read. */
   read(entry: QueueEntry): Promise<QueuedBatch | undefined>;
   remove(entry: QueueEntry): Promise<void>;
   drop(entry: QueueEntry, reason: DropReason): Promise<void>;

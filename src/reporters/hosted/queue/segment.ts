@@ -57,7 +57,7 @@ function segmentOf(path: string, { file, isReadOnly }: Opened, size: number): Qu
   let bytes = size;
   let isTorn = false;
 
-  /** Opens the file again if its disk was read-only: it may not be any longer. */
+  /** Opens the file again if its disk was read-only, because the disk may be writable by now. */
   const makeWritable = async (): Promise<void> => {
     if (!isReadOnly) return;
     const writable = await open(path, 'r+');

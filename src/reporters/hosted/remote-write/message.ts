@@ -16,7 +16,6 @@ const textOf = (bytes: Buffer): Text => ({ bytes, owner: undefined, ref: 0 });
 /** The values of `Metadata.MetricType`, which are the same in both versions. */
 const metricTypes = { untyped: 0, counter: 1, gauge: 2, histogram: 3, summary: 5 } as const;
 
-/** One sample of one series. */
 export interface RemoteSample {
   /** Alternating names and values, sorted by name, including `__name__`. */
   labels: readonly Text[];

@@ -61,7 +61,7 @@ function putCopy(out: Buffer, place: number, distance: number, length: number): 
 const word = (input: Buffer, at: number): number =>
   input[at]! | (input[at + 1]! << 8) | (input[at + 2]! << 16) | (input[at + 3]! << 24);
 
-/** The number of bytes from `at` on that equal those from `before` on. */
+/** The number of bytes from `at` on that equal the bytes from `before` on. */
 function matchLength(input: Buffer, before: number, at: number, end: number): number {
   let length = 4;
   while (at + length < end && input[before + length] === input[at + length]) length++;
