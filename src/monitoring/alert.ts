@@ -10,7 +10,6 @@ export const dashboards = [
 ] as const;
 export type DashboardName = (typeof dashboards)[number];
 
-/** The unit of a threshold in texts. */
 export type ThresholdUnit = 'none' | 'seconds' | 'share' | 'bytes' | 'binaryBytes';
 
 /**
@@ -140,8 +139,8 @@ interface OutageEnd {
   /** The windows of the alerts that the outage explains. */
   windows: readonly Window[];
   /**
-   * Set if the outage explains alerts that may fire before the alert on it does: while that one is pending, this one is there,
-   * too.
+   * Set if the outage explains alerts that may fire before its own alert does: this alert then fires as soon as that alert is
+   * pending.
    */
   isAlsoPending?: true;
   dashboard: DashboardName;

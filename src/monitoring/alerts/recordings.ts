@@ -35,7 +35,7 @@ const list = `${site}, domain, tasklist`;
 const backup = `${site}, backup, store, database, backup_type`;
 const pair = `${site}, source_cluster, target_cluster`;
 
-/** Recorded series. Raw series are stored for 15 to 30 days, these for 90 to 365 (spec, Limits). */
+/** Recorded series are stored for 90 to 365 days, raw series for 15 to 30 (spec, Limits). */
 export const recordings: readonly RuleGroup[] = [
   {
     name: 'svc-recording-calls',

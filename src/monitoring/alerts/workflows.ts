@@ -51,7 +51,8 @@ export const workflows: RuleGroup = {
     {
       name: 'SvcWorkflowTimeoutShare',
       severity: 'warning',
-      // If a canary has as large a share, its success counts instead: SvcCanaryFailing. One success does not excuse every timeout.
+      // If a canary has as large a share, SvcCanaryFailing judges by its successes instead. One success does not excuse every
+      // timeout.
       expr: (names, threshold) =>
         [
           `${share(names, 'timeout')} > on (${site}) group_left () (`,

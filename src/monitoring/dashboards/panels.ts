@@ -59,7 +59,6 @@ export const datasource = { type: 'prometheus', uid: '${datasource}' };
 export interface PanelContext {
   /** The dashboard that contains the panels. */
   on: DashboardName;
-  /** The titles of all dashboards. */
   titles: ReadonlyMap<DashboardName, string>;
   /** Thresholds by alert, if they differ from the shipped ones. */
   thresholds: Readonly<Record<string, number>>;

@@ -92,7 +92,6 @@ export function queriesFor({ prefix, jobs, matchers }: QueryOptions, choices: re
     return all.length > 0 ? `${selected}{${all.join(', ')}}` : selected;
   }
 
-  /** The rate of a counter. */
   const rate = (series: string, by = '') => `sum by (${level(by)}) (rate(${s(series)}${interval}))`;
   const highest = (series: string, by = '') => `max by (${level(by)}) (${s(series)})`;
   const total = (series: string, by = '') => `sum by (${level(by)}) (${s(series)})`;
@@ -123,7 +122,6 @@ export function queriesFor({ prefix, jobs, matchers }: QueryOptions, choices: re
     /** A share of events: 0 if none is bad, absent if there are none at all. */
     share: (bad: string, all: string, by = '') =>
       `(${rate(bad, by)} or 0 * ${rate(all, by)}) / (${rate(all, by)} > 0)`,
-    /** A quantile of a histogram. */
     quantile: (q: number, metric: string, by = '') =>
       `histogram_quantile(${q}, sum by (${level(by)}, le) (rate(${s(part(metric, 'bucket'))}${interval})))`,
     /** The observations of a histogram per second. */
@@ -149,7 +147,7 @@ export function top(count: number, expr: string, overall = expr.replaceAll(inter
   return `${expr} and topk(${count}, ${overall})`;
 }
 
-/** The rows of a table that would have too many: the rows in which `chosenBy` is highest now. */
+/** Limits a table that would have too many rows to those in which `chosenBy` is highest now. */
 export const rowsOf = (expr: string, count: number, chosenBy: string): string =>
   `${expr} and topk(${count}, ${chosenBy})`;
 
