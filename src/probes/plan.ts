@@ -26,5 +26,4 @@ const plans: readonly ((options: ProbesOptions) => ProbeRow[])[] = [
   planRehearsals,
 ];
 
-/** The rows of all probes of a configuration. */
 export const planProbes = (options: ProbesOptions): ProbeRow[] => plans.flatMap((plan) => plan(options));

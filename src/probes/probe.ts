@@ -32,7 +32,6 @@ export interface Finding {
   msg: string;
   /** Gauges. A gauge of an earlier check that is missing here is removed. */
   gauges?: readonly Sample[];
-  /** Increases of counters. */
   increases?: readonly Sample[];
   /** Absolute totals of counters that another program maintains, such as the store. */
   totals?: readonly Sample[];

@@ -43,7 +43,7 @@ export function waitRunning(delayMs: number, clock: Clock, call: () => void): Ru
       const addedMs = Math.min(missedMs, delayMs - leftMs, spareMs);
       spareMs -= addedMs;
       leftMs += addedMs;
-      // What is left of a fraction of a millisecond would be a timer of its own.
+      // The rest of a millisecond would need a timer of its own.
       if (leftMs < 1) call();
       else arm();
     });

@@ -93,7 +93,6 @@ export const schemes: Readonly<Record<string, SchemeRow>> = {
 export interface ArchiveTarget {
   archive: 'history' | 'visibility';
   scheme: string;
-  /** The configured URI. */
   uri: string;
   /** Whether the service writes to it; if not, it is only read, for example while archival is paused. */
   isWritten: boolean;

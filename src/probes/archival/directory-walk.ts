@@ -36,7 +36,6 @@ interface WalkPass {
 export interface DirectoryWalk {
   /** The present pass; undefined between two passes. */
   readonly current: WalkPass | undefined;
-  /** The last complete pass. */
   readonly last: WalkPass | undefined;
   /**
    * Continues the pass, or starts the next one. Links are not followed; files that disappear meanwhile are skipped. Makes one

@@ -70,7 +70,10 @@ async function readTar(
   while (!(await bytes.isAtEnd())) await bytes.take(1);
 }
 
-/** Compares the files in the archives with the manifest, and returns two of them. Throws at an archive that is cut off or damaged. */
+/**
+ * Compares the files in the archives with the manifest; returns `backup_label` and `pg_control`. Throws at an archive that is cut
+ * off or damaged.
+ */
 export async function verifyBaseArchives(
   path: string,
   names: readonly string[],

@@ -332,7 +332,7 @@ const hourMs = 36e5;
 const dayMs = 24 * hourMs;
 
 /**
- * The spec's schedule table (Backup and restore operations). Of a range of RTO the upper end is used. The grace is added to a
+ * The spec's schedule table (Backup and restore operations). The upper end of a range of RTO is used. The grace is added to a
  * backup's usual duration before the backup is late; one hour of it is from the spec's alert at 25 hours.
  */
 const specSchedule: Readonly<

@@ -110,7 +110,7 @@ export async function readSnapshots(
   return snapshots.sort((one, other) => one.endMs - other.endMs);
 }
 
-/** When a snapshot of a table was last added or removed; the last one takes the directory with it. */
+/** When a snapshot of a table was last added or removed. The removal of the last snapshot removes the directory, too. */
 async function touchedIn(table: string): Promise<number> {
   const snapshots = join(table, 'snapshots');
   const stats =

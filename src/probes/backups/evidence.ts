@@ -220,8 +220,9 @@ export const unreadable = (message: string, cause?: unknown): ProbeError<'eviden
   new ProbeError('evidence_unreadable', message, cause);
 
 /**
- * Backups of a tool that lists its own archive can be restored as far as that reaches. A list names segments only: the server
- * knows that all it has written is in the last one. The time at which that segment was archived proves nothing.
+ * Backups of a tool that lists its own archive can be restored as far as the archive reaches. A list names segments only: the
+ * server knows that everything that it has written is in the last segment. The time at which that segment was archived proves
+ * nothing.
  */
 export function withArchive(evidence: Evidence, server: ArchivedLog | undefined): Evidence {
   const { archived, wholeUntilMs } = server ?? {};

@@ -10,7 +10,7 @@ import type { Written } from './log-chain.ts';
 
 type Latest = NonNullable<ProbeDeps['latest']>;
 
-/** What is remembered of a store, for the time when it cannot be asked any more. */
+/** What is remembered about a store, for the time when it cannot be asked any more. */
 export interface KnownStore {
   /** The tables of the store, and when each was first seen, ms since the epoch. */
   tables?: Readonly<Record<string, number>>;
@@ -56,7 +56,7 @@ export function incrementalsOn(store: string | undefined, latest: Latest): boole
   return seen.length === 0 ? undefined : seen.every((holds) => holds);
 }
 
-/** What is known of the store, including the results of its last poll. */
+/** What is known about the store, including the results of its last poll. */
 export function knownStore(
   { source, store, database }: BackupOptions,
   before: KnownStore = {},

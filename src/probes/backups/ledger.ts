@@ -2,15 +2,15 @@ import type { BackupResult } from '../../core/reasons.ts';
 import type { Artifact, Evidence, VerifyAnswer } from './evidence.ts';
 import { againstStore, type KnownStore } from './known-store.ts';
 
-/** What is remembered of one backup between two assessments, and how one assessment begins with it. */
+/** What is remembered about a backup between two assessments, and how an assessment begins with it. */
 
 /** The ledger of one backup, as JSON. The snapshot of the state contains it together with the counters. */
 export interface Ledger {
   /** When the backup was assessed for the first time, ms since the epoch. */
   sinceMs: number;
   /**
-   * Results of artifacts and runs, by id and fingerprint. Those that are gone are first, oldest first: they may come back, for
-   * example with their file system.
+   * Results of artifacts and runs, by id and fingerprint. Results of artifacts that are gone come first, oldest first, because
+   * the artifacts may come back, for example with their file system.
    */
   counted: Record<string, BackupResult>;
   /** Durations of the newest successes, oldest first, ms. */
@@ -18,7 +18,7 @@ export interface Ledger {
   /** The newest success; missing if there was none. */
   success?: Success;
   lastFailureMs?: number;
-  /** The number of slots since the newest success that were counted: the first is late, each further one is missed. */
+  /** The number of slots since the newest success that were counted: the first slot is late, each further slot is missed. */
   overdue: number;
   /** Since when the configuration differs from its newest copy, ms since the epoch, and whether that was counted as late. */
   driftSinceMs?: number;
@@ -70,11 +70,10 @@ function keptKeys({ artifacts, unfinished, failures: runs }: Evidence, before: L
   return there.size === 0 ? gone : gone.slice(-keptGone);
 }
 
-/** The entries with these keys. */
 const entriesOf = <T>(record: Readonly<Record<string, T>>, keys: readonly string[]): Record<string, T> =>
   Object.fromEntries(keys.flatMap((key) => (record[key] === undefined ? [] : [[key, record[key]]])));
 
-/** The ledger of this assessment, in which nothing of it is counted yet. */
+/** The ledger of this assessment, in which none of its results is counted yet. */
 export function openLedger(
   evidence: Evidence,
   answers: Readonly<Record<string, VerifyAnswer>>,

@@ -125,7 +125,7 @@ interface Lineage {
 
 /**
  * The lineage of a timeline. PostgreSQL follows the latest timeline by default: from the timeline of the backup on, as long as
- * the archive has the history of the next one. A backup that is not in its history cannot be restored with it.
+ * the archive has the history of the next timeline. A backup that is not in the history of a timeline cannot be restored with it.
  */
 export function lineageOf(
   base: WalRange,
@@ -253,8 +253,8 @@ function followWal(
 }
 
 /**
- * The fault if a segment does not continue the one before it. A record that continues from there must have been read together
- * with it.
+ * The fault if a segment does not continue the segment before it. A record that begins in one of them and ends in the other must
+ * have been read from both together.
  */
 function linkFault(before: Step | undefined, step: Step, cluster: string | undefined): string | undefined {
   const { systemId } = step.content.wal ?? {};
@@ -336,7 +336,7 @@ function strangerAt(
   const { places, begunMs = 0 } = content.binlog ?? {};
   const found = places?.[position];
   if (found === undefined) return `${name} has not been verified yet at the position of the backup`;
-  // Before the first transaction of a log there is no position of MariaDB that tells it from the log before the reset.
+  // Before its first transaction, no position of MariaDB distinguishes a log from the log before the reset.
   if (begunMs > endMs + mostOlderMs) return `${name} was begun after the backup: the log was reset since`;
   const isOther = found === null || (gtids !== undefined && content.binlog?.fromGtids !== undefined);
   if (!isOther || gtids === found) return undefined;
@@ -354,7 +354,7 @@ function seam(before: Step, next: Step): string | undefined {
 
 /**
  * What is missing between the segments, as text for people; undefined for a log without a gap. Without histories, a new timeline
- * may begin in the segment in which the one before it ends, or in the next segment.
+ * may begin in the segment in which the timeline before it ends, or in the next segment.
  */
 export function gapIn({
   placed,

@@ -137,7 +137,7 @@ export async function readHistories(
   for (const name of names) {
     const bytes = await unlessMissing(join(directory, name), readFile(join(directory, name)));
     if (bytes === undefined) continue;
-    // What cannot be read has no line: its timeline is known, and its parents are not.
+    // A history that cannot be read has no line: its timeline is known, and its parents are not.
     const text = await plainText(bytes).catch(() => '');
     const switches = [...text.matchAll(/^\s*(\d+)\s+([0-9A-F]{1,8}\/[0-9A-F]{1,8})/gm)];
     histories.set(
@@ -160,7 +160,7 @@ async function plainText(bytes: Buffer): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Adds what is known of each segment, and requests the next segments that are new or were changed. */
+/** Adds what is known about each segment, and requests the next segments that are new or were changed. */
 async function withContents(
   { log }: SegmentsSource,
   placed: readonly PlacedSegment[],
@@ -215,8 +215,8 @@ async function withContents(
 }
 
 /**
- * The segments, where those that pgBackRest refuses have a fault: it restores no segment of which its archive has two contents,
- * as two servers leave them that both believe to be the primary. The checksum of the content is in the name.
+ * The segments, with a fault for each that pgBackRest refuses to restore because its archive has two contents of it. Two servers
+ * that both believe to be the primary leave such contents. The checksum of the content is in the name.
  */
 function withoutRivals(placed: readonly PlacedSegment[]): PlacedSegment[] {
   const contents = new Map<string, Set<string>>();

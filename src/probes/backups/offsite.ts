@@ -81,7 +81,7 @@ type HasCopy = (backup: Copied) => Promise<boolean>;
 /**
  * Which backups, ordered from the oldest, have reached the off-site place. A copy has the backup's name, its size and, if the
  * place states one, its checksum; a backup may take `maxLagMs` after its end to get there. Each segment of a log is looked up
- * once; of other backups, a few of the newest are.
+ * once; of other backups, only a few of the newest are looked up.
  */
 export async function compareOffsite(
   backups: readonly Copied[],
@@ -109,7 +109,10 @@ interface Missing {
   copiedTo: string | undefined;
 }
 
-/** The missing segments after the one up to which all were copied; undefined if that one is not known, or its copy is gone. */
+/**
+ * The missing segments after the segment up to which all were copied; undefined if that segment is not known, or its copy is
+ * gone.
+ */
 async function missingAfter(
   due: readonly Copied[],
   copiedTo: string | undefined,

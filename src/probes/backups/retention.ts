@@ -2,7 +2,7 @@ import { formatDuration } from '../../core/text-formats.ts';
 import type { BackupOptions } from './block.ts';
 import type { Artifact } from './evidence.ts';
 
-/** What is there of one backup, oldest first. */
+/** The artifacts of one backup, oldest first. */
 interface Kept {
   /** The oldest backup, good or not. */
   oldest: Artifact | undefined;

@@ -42,7 +42,6 @@ export interface SegmentContent {
   unverified?: string;
   /** The segment, or a segment before it, contains everything that was committed before this time; ms since the epoch. */
   newestMs?: number;
-  /** The number of bytes that were read. */
   bytes?: number;
   /** MD5 of the file, hexadecimal. */
   md5?: string;
@@ -101,7 +100,7 @@ export const archivedName = (name: string): string =>
 /** The SHA-1 of the content that pgBackRest appends to the name of a segment. */
 export const checksumOf = (name: string): string | undefined => /-([0-9a-f]{40})(?:\.|$)/.exec(name)?.[1];
 
-/** Suffixes of compressed and encrypted files: a segment of which the content cannot be read is there nevertheless. */
+/** Suffixes of compressed and encrypted files: a segment is not missing because its content cannot be read. */
 const packedSuffixes = /(?:\.(?:gz|zst|lz4|xz|bz2|lzma|br|gpg|pgp|asc|age|enc))+$/;
 
 /** The size of the segments of a write-ahead log, from a segment that is not compressed; undefined if there is none. */

@@ -51,7 +51,7 @@ function createComments(take: (line: string) => void) {
   let rest: Buffer = Buffer.from('\n');
   let isInRows = false;
   const marker = Buffer.from('\n-- ');
-  // Rows that are cut off go on with the next dump in the file.
+  // Rows that are cut off end where the next dump in the file begins.
   const endsOfRows = ['\n\\.', '\n--\n-- PostgreSQL database '].map((text) => Buffer.from(text));
   const statements = [
     ...['\nCHANGE ', '\nPARTITION BY ', '\nSET GLOBAL gtid_slave_pos', '\n) ENGINE='],
@@ -87,7 +87,7 @@ function createComments(take: (line: string) => void) {
   };
 }
 
-/** Comments that name a database: of mysqldump; of pg_dump --create, and of pg_dumpall. */
+/** Comments that name a database, as mysqldump, pg_dump --create and pg_dumpall write them. */
 const databaseNames = [
   ...[/^-- Host: .*\sDatabase: (\S.*)$/, /^-- Current Database: `(.+)`$/],
   ...[/^-- Name: (.+); Type: DATABASE; Schema: -; /, /^-- Database "(.+)" dump$/],
@@ -135,7 +135,7 @@ function createNotes() {
     rows.take(line, table);
     if (database !== 'mysql') withoutLog ??= whyWithoutLog(line, table);
     isOfSource ||= ofSource.test(line);
-    // Of several dumps in one file the first began before the others.
+    // The first of several dumps in one file began before the others.
     if (Object.keys(start).length === 0) start = startOf(line) ?? start;
     const end = /^-- Dump completed on (\S+ +\S+)$/.exec(line)?.[1];
     if (end !== undefined) endWall = wallTime(end);
@@ -185,7 +185,7 @@ function createRows() {
 
 /**
  * Tracks the dumps in one file: a script may append one to another, and pg_dumpall puts one for each database between its own
- * first and last line. Each that begins has to end.
+ * first and last line. Each dump that begins must end.
  */
 function createParts() {
   const open = new Set<string>();
@@ -215,7 +215,7 @@ const ofSource =
 const replicated =
   'it is a dump of a replica (--dump-slave), and does not state how far the replica was behind; only the binary log shows it';
 
-/** Engines for which a dump in one transaction has the rows of one moment, which is that of its position. */
+/** Engines whose rows a dump in one transaction reads as of one moment, the moment of its position. */
 const transactional: readonly string[] = ['innodb', 'rocksdb', 'tokudb', 'sequence', 'ndbcluster'];
 
 function whyWithoutLog(line: string, table: string | undefined): string | undefined {

@@ -164,8 +164,8 @@ function readStanza(stanza: Record<string, unknown>, nowMs: number): Evidence {
 }
 
 /**
- * The identifier of the cluster that a backup of pgBackRest is of. An archive of the cluster before it, in another folder, has
- * segments of the same names.
+ * The identifier of the cluster to which a backup of pgBackRest belongs. The archive of an earlier cluster, in another folder,
+ * has segments with the same names.
  */
 function systemIdOf(
   backup: Record<string, unknown>,

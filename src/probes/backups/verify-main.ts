@@ -9,7 +9,7 @@ import type { Progress } from '../probe.ts';
 import type { VerifyAnswer } from './evidence.ts';
 import { bytesToRead, type VerifyRequest, verifyBackup } from './verify.ts';
 
-/** The answer for a file that the system refuses to read. A file that is gone is no such answer: it was removed meanwhile. */
+/** The answer for a file that the system refuses to read. A file that is gone gives no such answer: it was removed meanwhile. */
 function asUnreadable(thrown: unknown): VerifyAnswer {
   const code = systemCode(thrown);
   if (code === undefined || code === 'ENOENT' || !/^E(?!RR_)[A-Z]+$/.test(code)) throw thrown;

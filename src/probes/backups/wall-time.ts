@@ -53,7 +53,7 @@ function isSummerAt(atMs: number, timeZone: string): boolean {
   return offsetAt(atMs, timeZone) > Math.min(...offsets);
 }
 
-/** Whether the name is one of the IANA database. */
+/** Whether the name is in the IANA database. */
 export function isTimeZone(name: string): boolean {
   try {
     return Boolean(new Intl.DateTimeFormat('en-US', { timeZone: name }));

@@ -3,7 +3,6 @@ import { placeholders } from '../../core/text-formats.ts';
 import { intervalValue, timedBlock } from '../timing-block.ts';
 import { placeholdersIn } from './description.ts';
 
-/** Units of a lag metric. */
 const lagUnits = ['seconds', 'milliseconds', 'microseconds', 'nanoseconds'] as const;
 type LagUnit = (typeof lagUnits)[number];
 

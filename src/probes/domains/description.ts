@@ -61,7 +61,6 @@ export interface DomainDescription {
   description?: string;
   retentionMs?: number;
   archival: Partial<Record<Archive, boolean>>;
-  /** The archives of the domain. */
   archivalUris?: Partial<Record<Archive, string>>;
   /** The failovers, newest first; empty if none is recorded, missing if the output has no history. */
   failoverHistory?: readonly FailoverEntry[];
@@ -115,7 +114,8 @@ function nameIn(item: unknown): unknown {
 }
 
 /**
- * Parses a switch: a word that ends in `enabled` is on, any other is off (`paused`, `ARCHIVAL_STATUS_DISABLED`); 1 is on, 0 off.
+ * Parses a switch: a word that ends in `enabled` is on, any other word is off (`paused`, `ARCHIVAL_STATUS_DISABLED`); 1 is on, 0
+ * off.
  */
 function enabledOf(value: unknown): boolean | undefined {
   const number = integerOf(value);

@@ -11,8 +11,8 @@ const initialVersions = ({ initialFailoverVersion, newInitialFailoverVersion }: 
 ];
 
 /**
- * The cluster to which a failover version belongs: the one whose initial version, or new initial version, equals it modulo the
- * increment. Undefined for a version of no cluster, and for a negative version, which means that there is none.
+ * The cluster to which a failover version belongs: the cluster whose initial version, or new initial version, equals it modulo
+ * the increment. Undefined for a version of no cluster, and for a negative version, which means that there is none.
  */
 export function clusterOfVersion(
   version: number,
@@ -58,7 +58,7 @@ export function failoversBetween(
   }
 }
 
-/** What is remembered of a domain between checks, even across restarts, so that a failover counts once; JSON. */
+/** What is remembered about a domain between checks, even across restarts, so that a failover counts once; JSON. */
 export interface FailoverMemory {
   active?: string;
   /** The highest version seen; a lower version is an old view. */
@@ -147,7 +147,8 @@ export function countFailovers(
 }
 
 /**
- * Whether an entry was not seen yet. An entry that is older than the newest one seen was seen, too, and is no longer remembered.
+ * Whether an entry was not seen yet. An entry that is older than the newest entry that was seen was seen, too, and is no longer
+ * remembered.
  */
 function isUnseen({ key, atMs }: FailoverEntry, { keys = [], newestMs }: FailoverMemory): boolean {
   return !keys.includes(key) && (atMs === undefined || newestMs === undefined || atMs >= newestMs);
@@ -219,7 +220,6 @@ interface ReadinessInput {
   /** The domain as other clusters describe it, by cluster; only clusters that answered. */
   views: ReadonlyMap<string, DomainDescription>;
   group: ClusterGroupOptions;
-  /** The failover that is under way. */
   underWay?: number;
   /** The last finding of another probe. */
   latest: (probe: string) => Finding | undefined;

@@ -144,7 +144,6 @@ export function usualRpcService(service: string, role: string): string {
   return `${product}-${roleOf(role, new Set())}`;
 }
 
-/** The result of a call. */
 interface CallReply {
   /** The status code of gRPC. */
   status: number;

@@ -206,7 +206,6 @@ interface BucketOptions {
 }
 
 interface ListRequest {
-  /** Prefix of the keys. */
   prefix: string;
   /** Only keys after this one. */
   startAfter?: string;

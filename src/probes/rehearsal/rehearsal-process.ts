@@ -5,11 +5,10 @@ import { runCommand } from '../command.ts';
 import type { CleaningRequest, RehearsalAnswer, RehearsalRequest } from './rehearsal.ts';
 
 export interface RunningRehearsal {
-  /** The present phase. */
   phase(): string | undefined;
   /**
-   * Resolves with the answer. Undefined for a request to clean, after the rehearsal was cut off, and if another one was under
-   * way. Never rejects.
+   * Resolves with the answer. Undefined for a request to clean, after the rehearsal was cut off, and if another rehearsal was
+   * under way. Never rejects.
    */
   ended: Promise<RehearsalAnswer | undefined>;
 }

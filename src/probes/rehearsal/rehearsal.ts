@@ -22,7 +22,6 @@ export interface RehearsalRequest {
   role: 'persistence' | 'visibility';
   /** Statement that returns the schema version; `{database}` stands for the quoted name. */
   schemaQuery?: string;
-  /** The minimum version. */
   schemaVersion?: string;
   /** Statement that returns the time of the newest row. */
   newestRow?: string;

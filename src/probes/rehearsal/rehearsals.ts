@@ -179,7 +179,7 @@ const settingsOf = ({ directory, maxBytes, timeoutMs, ...of }: RehearsalRequest)
   return createHash('sha256').update(JSON.stringify(settings)).digest('hex').slice(0, 16);
 };
 
-/** Whether the configuration has changed since a rehearsal: its result is that of another question. */
+/** Whether the configuration has changed since a rehearsal: its result then answers another question. */
 const isChanged = ({ settings }: RehearsalRecord, request: RehearsalRequest): boolean =>
   settings !== undefined && settings !== settingsOf(request);
 

@@ -135,12 +135,10 @@ function clusterNamed(text: string, names: readonly string[]): string | undefine
   return names.includes(text) ? text : names.find((name) => name.replace(/[^A-Za-z0-9_]/gu, '_') === text);
 }
 
-/** A reading with its pair of clusters. */
 interface PairReading extends Reading {
   pair: ClusterPair;
 }
 
-/** The readings of one quantity. */
 interface QuantityReadings {
   /** The family that the readings are from. */
   metric?: string;

@@ -34,7 +34,6 @@ interface AttemptOptions {
   clock: Clock;
 }
 
-/** One check of a run. */
 interface Check extends Attempt {
   /** Whether this process stood still during the check. */
   stoodStill(): boolean;

@@ -61,7 +61,6 @@ export function restoreDurable(intake: DurableIntake): () => void {
   };
 }
 
-/** The gauges of one run. */
 interface Gauges {
   /** Sets these gauges, and releases all others. */
   show(samples: readonly Sample[]): void;
@@ -116,7 +115,6 @@ interface ShownOutcome extends Outcome {
   newState?: ProbeState;
 }
 
-/** The series of one probe. */
 interface ProbeSeries {
   show(shown: ShownOutcome): void;
   /** Shows gauges from before a restart until the first result. */

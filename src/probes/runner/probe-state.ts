@@ -8,7 +8,6 @@ import type { Outcome } from './probe-run.ts';
 interface Damping {
   /** The state; undefined until enough runs in a row agree. */
   readonly state: ProbeState | undefined;
-  /** Failures in a row. */
   readonly consecutiveFailures: number;
   /** Adds one run; returns the new state if it changed. */
   take(ok: boolean): ProbeState | undefined;

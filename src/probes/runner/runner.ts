@@ -125,7 +125,6 @@ export interface OnceOptions {
 }
 
 interface OnceDeps extends ProbeDeps {
-  /** Called with each result. */
   onResult?: OnResult;
 }
 

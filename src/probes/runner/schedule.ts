@@ -17,7 +17,6 @@ import {
 export interface RunSlot {
   /** Releases the concurrency slot. */
   release(): void;
-  /** Releases the lane. */
   releaseLane(): void;
 }
 
@@ -171,7 +170,6 @@ export function startTicks(
   };
 }
 
-/** One scheduled probe. */
 export interface ScheduledProbe {
   readonly row: ProbeRow;
   report(): ProbeReport;

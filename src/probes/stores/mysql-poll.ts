@@ -148,7 +148,7 @@ const serverQuestions = ({ statusTables, replication, position }: Flavour): Ques
  * The question about the sessions of others, which needs PROCESS: transactions that wait for their client, and sessions of these
  * databases that wait for locks. A session is idle since its last statement, a prepared transaction without a session since it
  * began. The question comes last, because a refused statement costs the statements after it another round trip. The list of
- * processes alone is refused to nobody: without the right it is empty.
+ * processes alone is never refused: without the right it is empty.
  */
 const sessionsQuestion = (databases: readonly string[]): Question => {
   const ours = databases.length === 0 ? '' : `AND DB IN (${sqlTexts(databases)})`;

@@ -150,9 +150,10 @@ const serverQuestions = (databases: readonly string[]) => ({
       UNION ALL SELECT NULL, 0 FROM pg_stat_activity
         WHERE state IS NULL AND backend_type IS NULL AND datid IS NOT NULL HAVING count(*) > 0) t
     ORDER BY age DESC LIMIT 100`,
-  // Programs may wait for advisory locks as they like, and CREATE INDEX CONCURRENTLY waits for the end of transactions (virtualxid).
-  // Who waits behind a waiting session waits for the session that blocks both. Only those who wait longest are asked for: each call
-  // of pg_blocking_pids stops all locking for a moment. Servers before 14 do not know when a wait began; its statement began earlier.
+  // Programs may wait for advisory locks as they like, and CREATE INDEX CONCURRENTLY waits for the end of transactions
+  // (virtualxid). A session that waits behind a waiting session waits for the session that blocks both. The question covers only
+  // the sessions that wait longest: each call of pg_blocking_pids stops all locking for a moment. Servers before 14 do not know
+  // when a wait began; its statement began earlier.
   blockers: `SELECT CASE WHEN w.blocker = 0 THEN 'a prepared transaction'
       ELSE 'session ' || w.blocker || coalesce(' of ' || a.usename, '') || coalesce(', ' || a.state, '') END AS what,
       extract(epoch FROM statement_timestamp() - a.xact_start)::float8 AS age, max(w.waiting)::int AS waiting,

@@ -41,7 +41,7 @@ function withoutStream({ receivers, paused, restore, primary, ageS }: Replay): R
  * hour late. A standby is late if it has not replayed what it had received a minute ago; then that age is how far it is behind.
  */
 export function watchReplay({ monotonicMs }: Pick<Clock, 'monotonicMs'>) {
-  /** What had been received when, oldest first: the newest that is older than a minute, and everything since then. */
+  /** What had been received when, oldest first: the newest entry that is older than a minute, and all entries since then. */
   let seen: { atMs: number; received: number }[] = [];
 
   const stream = ({ ageS, received, replayed }: Replay): Result => {

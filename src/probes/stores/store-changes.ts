@@ -23,7 +23,7 @@ interface Change {
   found: string;
 }
 
-/** What is remembered of a store between polls, as JSON. */
+/** What is remembered about a store between polls, as JSON. */
 interface RememberedStore {
   identity?: string;
   timeline?: number;

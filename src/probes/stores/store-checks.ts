@@ -191,7 +191,6 @@ const general = {
   }),
 };
 
-/** Advice that is different for a kind of store. */
 const ofKind: Readonly<Partial<Record<StoreKindName, Partial<Record<StoreCheck, Partial<Advice>>>>>> = {
   mysql: {
     replica: {

@@ -64,7 +64,7 @@ export function storeFinding(
   };
 }
 
-/** What is known of the disk of a store that is down: without space the server may have ended, or hang. */
+/** What is known about the disk of a store that is down: without space the server may have ended, or hang. */
 export function diskOfFailed(
   space: CheckResult,
   { labels, accept, failing }: Omit<FindingContext, 'about'>,

@@ -141,7 +141,7 @@ export function createStoreProbe(
       const redact = createRedact(password);
       const trace = createTrace(clock);
       const target = targetOf(options, password);
-      // After the time is over, there is none left to measure.
+      // The measurement begins with the poll: once the time of the check is over, nothing can be measured.
       const directories = readDirectories(recalled);
       let space: CheckResult | undefined;
       const measuring = freeSpace.check(directories, target.address, signal).then(
@@ -157,7 +157,7 @@ export function createStoreProbe(
       } catch (thrown) {
         const { phasesMs, tlsNotAfterMs } = trace;
         const failure = failureOf(kind, thrown, redact, signal);
-        // Its standbys are recognized by it.
+        // The standbys of the store are recognized by this identity.
         const details = { ...about, identity: readRemembered(recalled).identity };
         if (!signal.aborted) await measuring;
         const context = { labels, accept: options.accept, failing: readFailingSince(recalled) };

@@ -88,7 +88,7 @@ export interface ArchivedLog {
   writer?: LogWriter;
   /** Everything that was written before this time is in that segment and older ones; ms since the epoch. */
   wholeUntilMs?: number;
-  /** The identity of the server's data, of PostgreSQL the system identifier. */
+  /** The identity of the server's data; for PostgreSQL, the system identifier. */
   identity?: string;
 }
 
@@ -146,7 +146,7 @@ export interface DatabaseReport {
    * directory.
    */
   tables?: readonly string[];
-  /** Whether this database refuses writes, where that is known for each database; it replaces what is known of the server. */
+  /** Whether this database refuses writes, where that is known for each database; it replaces what is known about the server. */
   readOnly?: boolean;
   /** Tables of PostgreSQL that are not in the log. */
   unlogged?: readonly string[];
