@@ -32,7 +32,7 @@ export function createEventLoopDelays(loop: EventLoop = ownLoop) {
   const note = (delayMs: number) => delays.record(Math.max(1, Math.round(delayMs * 1e3)));
 
   return {
-    /** Records every turn from now on; returns the end of that. */
+    /** Records every turn from now on. The returned function ends the recording. */
     start(): () => void {
       let isEnded = false;
       let elapsedMs = loop.elapsedMs();

@@ -71,7 +71,7 @@ const sweepIntervalMs = 10_000;
 interface LogPipelineDeps {
   /** Receives start-up lines and entries of the services. */
   processEvents: ProcessEvents;
-  /** Called when new intakes are open. The former intakes ended in the same step, those of logs before. */
+  /** Called when new intakes are open. The former intakes ended in the same step, and those of logs before that step. */
   opened(intakes: Intakes, config: AgentConfig): void;
   registry: Registry;
   self: SelfMetrics;

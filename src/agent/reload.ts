@@ -19,8 +19,8 @@ export interface Prepared {
 export type Prepare = () => Promise<Prepared | undefined>;
 
 /**
- * The first step of a reload: builds every part, in order. If one cannot be built, the parts before it are
- * discarded in reverse order and its error is thrown: nothing has changed.
+ * The first step of a reload: builds every part, in order. If a part cannot be built, the parts before it are discarded in
+ * reverse order and its error is thrown: nothing has changed.
  */
 export async function prepareAll(parts: readonly Prepare[]): Promise<Prepared[]> {
   const prepared: Prepared[] = [];
@@ -50,11 +50,13 @@ export interface ReloadsDeps {
 
 /** Reloads of the configuration, one at a time, in the order of the requests. */
 export interface Reloads {
-  /** Reads the configuration again. An invalid one is logged, is visible in the agent's metrics, and changes nothing. */
+  /**
+   * Reads the configuration again. An invalid configuration is logged, is visible in the agent's metrics, and changes nothing.
+   */
   ask(): void;
   /** Prevents further reloads. Resolves when a running swap has ended; a configuration that is being read is discarded. */
   stop(): Promise<void>;
-  /** Why the newest configuration was refused; undefined if it is the running one. */
+  /** Why the newest configuration was refused; undefined if it is the running configuration. */
   readonly error: string | undefined;
 }
 
@@ -85,7 +87,10 @@ export function createReloads({ load, loaded, prepare, self, clock, log }: Reloa
     error = errorText(thrown);
     self.reloadSuccessful.set(0);
   };
-  /** Swaps all parts. A swap must not throw. If one does, the others are still swapped, so that nothing is left open. */
+  /**
+   * Swaps all parts. A swap must not throw. If a swap throws nevertheless, the others are still swapped, so that nothing is left
+   * open.
+   */
   const swapAll = async (prepared: readonly Prepared[]) => {
     for (const part of prepared) {
       try {
@@ -151,7 +156,10 @@ const compareIntervalMs = 10_000;
 /** A rename and a replaced link send several events; one comparison after the last is enough. */
 const settleMs = 100;
 
-/** The digest of a file's content; undefined if the process has no descriptor left to read it with, which says nothing of the file. */
+/**
+ * The digest of a file's content; undefined if the process has no descriptor left to read it with, which says nothing about the
+ * file.
+ */
 function contentOf(file: string): string | undefined {
   try {
     // A pipe would never be read to its end.
@@ -180,8 +188,9 @@ function createComparison(files: Readonly<Record<string, string | undefined>>) {
 }
 
 /**
- * Calls back on any event of one of the files, or of a link of a mounted volume in their directories; returns the end of that. An
- * event of another file costs a comparison of names: a log beside the configuration may be written a thousand times a second.
+ * Calls back on any event of one of the files, or of a link of a mounted volume in their directories. The returned function ends
+ * the watch. An event of another file costs a comparison of names: a log beside the configuration may be written a thousand times
+ * a second.
  */
 function watchEvents(files: readonly string[], onEvent: () => void): () => void {
   const names = new Set(files.map((file) => basename(file)));

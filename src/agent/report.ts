@@ -188,7 +188,6 @@ export type ProbeStatus = Omit<
 /** The number of log entries by level. */
 export type Levels = Readonly<Record<string, number>>;
 
-/** The number of entries of level error and fatal. */
 export const severeEntries = ({ error = 0, fatal = 0 }: Levels): number => error + fatal;
 
 /** A summary of the logs. Its counts are those of `svc_log_entries_total`. */
@@ -196,7 +195,6 @@ export interface EntriesReport {
   services: readonly { service: string; levels: Levels }[];
   /** The loggers with most entries of level error and fatal, then with most entries; at most 20. */
   loggers: readonly { service: string; logger: string; levels: Levels }[];
-  /** The total number of loggers. */
   loggerCount: number;
   /** The newest entries of level error and fatal, newest first. */
   lastErrors: readonly Dated<LoggedError>[];

@@ -272,7 +272,7 @@ export function createReporters(deps: ReportersDeps): Reporters {
       }
       // A directory that cannot be listed is reported by the state.
       await tellLeft(config).catch(() => {});
-      // Without a reporter that sends, no delivery is due, and an old one would look like an outage.
+      // Without a reporter that sends, no delivery is due, and the time of an old delivery would look like an outage.
       if (![...next.values()].some(({ status }) => status)) self.reportLastSuccess.remove();
     },
     status: () => [...running.values()].flatMap(({ status }) => status ?? []),

@@ -12,7 +12,6 @@ import {
   startRoleSources,
 } from './role-sources.ts';
 
-/** The sources of all roles. */
 export interface RolePipeline {
   /**
    * Starts the sources of another configuration beside the running ones, and checks sources whose address a running source still

@@ -9,8 +9,9 @@ interface Signals {
 }
 
 /**
- * Whether a request to the file system or to the name resolution is under way. Node.js joins the threads that serve them before it
- * exits, so that one that hangs, such as on a pipe or a file server that is gone, keeps the process from exiting.
+ * Whether a request to the file system or to the name resolution is under way. Node.js joins the threads that serve requests
+ * before it exits, so that a request that hangs, for example on a pipe or on a file server that is gone, keeps the process from
+ * exiting.
  */
 export const isWaitingForThreads = (): boolean =>
   process.getActiveResourcesInfo().some((one) => /^(?:FSReq|FileHandleCloseReq|GetAddrInfoReq)/.test(one));

@@ -17,7 +17,6 @@ interface LiveDeps {
 /** Streams of changes of the status, as server-sent events (html.spec.whatwg.org, Server-sent events). */
 export interface Live {
   route: Route;
-  /** The number of open streams. */
   readonly streams: number;
   /** Ends every stream; browsers connect again. */
   endAll(): void;

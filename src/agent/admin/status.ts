@@ -86,7 +86,7 @@ const dated = <T extends { atMs: number }>({ atMs, ...rest }: T): Dated<T> => ({
 
 const timeOrNone = (ms: number | undefined) => (ms === undefined ? undefined : timeOf(ms));
 
-/** Field by field: to copy the rest of an object with so many fields takes V8 five times as long. */
+/** Copies field by field: V8 takes five times as long to copy the rest of an object with so many fields. */
 export function probeStatus(report: ProbeReport): ProbeStatus {
   const { name, kind, target, state, flapping, consecutiveFailures, ageMs, skipped, last } = report;
   const { intervalMs, timeoutMs, isRunning, progress, sinceMs, failingSinceMs, nextRunMs } = report;

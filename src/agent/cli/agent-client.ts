@@ -197,7 +197,7 @@ async function configuredTarget(values: TargetValues, path: string, io: Io): Pro
   return listenerTarget(admin, path, io);
 }
 
-/** What a client has to know of the admin listener. */
+/** What a client has to know about the admin listener. */
 export interface KnownListener extends Pick<AdminConfig, 'listenAddress' | 'auth'> {
   tls?: Pick<ListenerTls, 'certFile'>;
 }

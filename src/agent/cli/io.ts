@@ -47,7 +47,6 @@ export function screenOf(
   };
 }
 
-/** The screen of this process. */
 const processScreen = screenOf(process.stdout, process.env);
 
 /**

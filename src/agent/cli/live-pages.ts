@@ -140,7 +140,6 @@ function coverageLines({ made, missing, unmapped, alike, leftOut }: Coverage): s
   ];
 }
 
-/** The reports as text. */
 export function liveText(reports: readonly LiveReport[]): string {
   if (reports.length === 0) return 'Live: no service has a page to scrape (services.<service>.scrape).\n';
   const lines = reports.flatMap(({ service, url, failure, vocabulary, ...coverage }) => [

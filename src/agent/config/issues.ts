@@ -116,7 +116,6 @@ function issueFault(issue: Issue, tree: TreeNode, path: TreePath): PlacedFault[]
   return [faultAt(tree, path, message)];
 }
 
-/** The message for a missing key. */
 function missingText(issue: Issue, message: string): string {
   if (issue.code === 'invalid_type' && issue.message.startsWith('not a') && !message.includes('; ')) {
     return `missing; set it to ${message.slice('not '.length)}`;

@@ -12,7 +12,6 @@ export interface MapNode {
 }
 
 export interface MapEntry {
-  /** Place of the key. */
   key: Position;
   node: TreeNode;
 }

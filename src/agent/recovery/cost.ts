@@ -8,7 +8,6 @@ export interface KnownProbe {
   details: Readonly<Record<string, unknown>>;
 }
 
-/** The facts from which a cost is computed. */
 export interface CostFacts {
   nowMs: number;
   probes: readonly KnownProbe[];

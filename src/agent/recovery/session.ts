@@ -27,7 +27,6 @@ interface SessionOptions {
   /** What is restored, for a later run that continues this one. */
   chosen?: Chosen;
   steps: readonly RecoveryStep[];
-  /** The file of the journal. */
   journal: string;
   lock: Omit<SubjectLock, 'release'>;
   /** Whether the session runs the commands; otherwise it shows each command, and the operator confirms when it is done. */
@@ -168,7 +167,7 @@ function unforced(
 /** After this long, what an interrupted run did may no longer be valid, so the operator decides. */
 const staleMs = 24 * 36e5;
 
-/** The run to resume; undefined if a new one starts; a fault if the operator must decide. */
+/** The run to resume; undefined if a new run starts; a fault if the operator must decide. */
 async function resumed(
   left: UnfinishedRun | undefined,
   { subject, steps, restart }: SessionOptions,

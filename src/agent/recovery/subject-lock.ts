@@ -146,7 +146,7 @@ function startOf(pid: number): string | undefined {
   }
 }
 
-/** Throws if the command still runs: a second restore beside one that outlived its run would ruin both. */
+/** Throws if the command still runs: a second restore beside a restore that outlived its run would ruin both. */
 function refuseBeside(running: RunningCommand | undefined): void {
   if (running === undefined) return;
   const { pid, start, mark, command, isDestructive } = running;

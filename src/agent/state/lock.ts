@@ -88,7 +88,7 @@ async function createLockSocket(base: string): Promise<LockSocket | undefined> {
   return { name, place, drop };
 }
 
-/** Removes the sockets of dead processes in `home`; returns the name of a live one, if any. */
+/** Removes the sockets of dead processes in `home`; returns the name of the socket of a live process, if there is one. */
 async function clearDead(home: string): Promise<string | undefined> {
   const names = (await readdir(home).catch(ignoring(['ENOENT', 'ENOTDIR']))) ?? [];
   for (const name of names) {

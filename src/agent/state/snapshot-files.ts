@@ -61,7 +61,7 @@ interface SnapshotFiles {
 
 /**
  * The names of the two snapshots, which are written in turn. If the disk loses the newest snapshot (power loss without `fsync`),
- * the one before it is still there: its totals and offsets are older, but belong together.
+ * the snapshot before it is still there: its totals and offsets are older, but belong together.
  */
 const slots = ['snapshot-a', 'snapshot-b'] as const;
 const temporary = 'snapshot.new';
@@ -265,7 +265,7 @@ export function createStateDirectory(
 
 export const isLocked = (thrown: unknown) => thrown instanceof AgentError && thrown.code === 'state_locked';
 
-/** Writes contents as numbered snapshots; skips one that equals the last. */
+/** Writes contents as numbered snapshots; skips a content that equals the last. */
 interface Writer {
   /** Checks the directory, and creates and enters it again if necessary. Throws `StepFailure` (`no_directory`). */
   prepare(): Promise<void>;

@@ -124,7 +124,6 @@ export interface ServiceAddresses {
   directory: string;
   incident: string;
   end: string;
-  /** The kinds of incidents. */
   kinds: readonly string[];
   roles: Readonly<Record<string, { health: string; metrics: string; log: string }>>;
   /** Missing if the service has no store. */
@@ -137,7 +136,6 @@ export interface ServiceAddresses {
   /** The clusters' frontends, host:port. */
   clusters: Readonly<Record<string, string>>;
   domains: readonly string[];
-  /** The archives' URIs. */
   archives: Readonly<Record<string, string>>;
 }
 

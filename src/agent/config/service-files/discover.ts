@@ -225,7 +225,7 @@ function discoverArchive(service: TreeNode, section: string, discovery: ConfigBu
   copy(service, ['domainDefaults', 'archival', section], ['status', 'URI'], discovery);
 }
 
-/** Copies the known keys; the service's files may have more. */
+/** Copies the known keys; the service's files may have further keys. */
 function copy(
   service: TreeNode,
   path: readonly string[],
