@@ -4,16 +4,14 @@
  * of the time for `/health` and for the scrape of the honest role, the maximum age of the honest role's value, and the agent's
  * peak memory. `npm run bench -- attacks [SECONDS] [ATTACK]`, default 40 s of each; ATTACK is a word in the name of an attack.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, get, type Server } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { get } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { numberAt, textAt } from './arguments.ts';
-import { pause, startAgent, usageOf } from './process.ts';
+import { configIn, hasEnded, newPlace, pause, root, serve, startAgent, usageOf } from './process.ts';
 
 const seconds = numberAt(0, 'SECONDS', 40);
-const root = process.env.SVC_AGENT_ROOT ?? '.';
 const flags = JSON.parse(
   `[${/^ENTRYPOINT \["\/nodejs\/bin\/node", (.*), "\/app/m.exec(readFileSync(join(root, 'Dockerfile'), 'utf8'))![1]}]`,
 ) as string[];
@@ -76,12 +74,6 @@ const attacks: Readonly<Record<string, () => Attack>> = {
   }),
 };
 
-async function serve(page: () => string): Promise<{ port: number; server: Server }> {
-  const server = createServer((_request, response) => response.end(page()));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { port: (server.address() as AddressInfo).port, server };
-}
-
 /** The time until the whole response has arrived; a failure counts as the whole wait. */
 function timed(url: string): Promise<{ ms: number; text: string }> {
   const startMs = performance.now();
@@ -113,25 +105,24 @@ function show(tookMs: readonly number[]): string {
 }
 
 async function play(name: string, { pages = [], statsd, log = '', clients = 0 }: Attack): Promise<void> {
-  const place = mkdtempSync(join(tmpdir(), 'svc-agent-attacks-'));
+  const place = newPlace('attacks');
   const logFile = join(place, 'history.log');
   writeFileSync(logFile, log);
   const begunMs = performance.now();
   const now = () => (performance.now() - begunMs) / 1e3;
-  const honest = await serve(() => `# TYPE honest_seconds gauge\nhonest_seconds ${now()}\n`);
-  const hostile = await Promise.all(pages.map((page) => serve(() => page)));
+  const honest = await serve((_request, response) =>
+    response.end(`# TYPE honest_seconds gauge\nhonest_seconds ${now()}\n`),
+  );
+  const hostile = await Promise.all(pages.map((page) => serve((_request, response) => response.end(page))));
   const scrape = (port: number, timing: string) => `{url: 'http://127.0.0.1:${port}/metrics', ${timing}}`;
   const services = hostile.map(
-    ({ port }, n) => `  hostile${n}: {scrape: ${scrape(port, 'interval: 10s, timeout: 10s')}}\n`,
+    (port, n) => `  hostile${n}: {scrape: ${scrape(port, 'interval: 10s, timeout: 10s')}}\n`,
   );
-  const config = join(place, 'agent.yaml');
-  writeFileSync(
-    config,
-    `stateDirectory: ${join(place, 'state')}
-metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
-admin: {listenAddress: 127.0.0.1:0}
+  const config = configIn(
+    place,
+    `admin: {listenAddress: 127.0.0.1:0}
 services:
-  frontend: {scrape: ${scrape(honest.port, 'interval: 5s, timeout: 5s')}}
+  frontend: {scrape: ${scrape(honest, 'interval: 5s, timeout: 5s')}}
   history:
     statsd: {tcp: 127.0.0.1:0}
     logs:
@@ -140,7 +131,7 @@ services:
       rules: [{name: by_customer, type: counter, match: {level: info}, labels: {customer: customer}}]
 ${services.join('')}`,
   );
-  const { child, output, address, hasEnded } = await startAgent(join(root, 'dist', 'main.js'), config, {
+  const { child, output, address } = await startAgent(config, {
     flags,
     env: { ...process.env, MALLOC_MMAP_THRESHOLD_: '262144' },
   });
@@ -154,7 +145,7 @@ ${services.join('')}`,
   if (statsd) open('services.history.statsd.tcp').write(statsd);
   for (let n = 0; n < clients; n++) open('metrics').write('GET /metrics HTTP/1.1\r\nHost: a\r\nX: ');
   const endMs = performance.now() + seconds * 1000;
-  const isEnded = () => performance.now() > endMs || hasEnded();
+  const isEnded = () => performance.now() > endMs || hasEnded(child);
   let oldest = 0;
   const base = `http://${address('metrics')}`;
   const [health, scraped] = await Promise.all([
@@ -164,7 +155,7 @@ ${services.join('')}`,
       oldest = Math.max(oldest, now() - Number(value ?? 0));
     }),
   ]);
-  const peak = hasEnded()
+  const peak = hasEnded(child)
     ? `the agent ended by ${child.signalCode ?? child.exitCode}: ${output().slice(-2000)}`
     : `${usageOf(child.pid!).peakMiB.toFixed(0)} MiB`;
   console.log(
@@ -172,10 +163,6 @@ ${services.join('')}`,
   );
   for (const socket of sockets) socket.destroy();
   child.kill('SIGKILL');
-  for (const { server } of [honest, ...hostile]) {
-    server.close();
-    server.closeAllConnections();
-  }
   rmSync(place, { recursive: true, force: true });
 }
 

@@ -4,8 +4,7 @@
  *
  *   npm run bench -- commit [SERIES] [DIRECTORY]
  */
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createEncoder, decodeSnapshot } from '../src/agent/state/snapshot.ts';
 import { createState } from '../src/agent/state/state.ts';
@@ -13,9 +12,11 @@ import { systemClock } from '../src/core/clock.ts';
 import type { DurableValues } from '../src/core/durable-store.ts';
 import type { Durable, Log } from '../src/core/ports.ts';
 import { numberAt, textAt } from './arguments.ts';
+import { median } from './figures.ts';
+import { newPlace } from './process.ts';
 
 const seriesCount = numberAt(0, 'SERIES', 50_000);
-const directory = mkdtempSync(join(textAt(1) ?? tmpdir(), 'svc-agent-commit-'));
+const directory = newPlace('commit', textAt(1));
 const rounds = 60;
 
 /** Identities of about a hundred bytes, like those of a log rule's series. */
@@ -72,9 +73,7 @@ console.log(
   `${seriesCount} series, ${statSync(join(directory, 'snapshot-a')).size} bytes, Node ${process.version}`,
 );
 for (const [name, all] of Object.entries(spans)) {
-  all.sort((a, b) => a - b);
-  const [median, worst] = [all[rounds >> 1]!, all.at(-1)!];
-  console.log(`${name.padEnd(28)} median ${median.toFixed(2)} ms   worst ${worst.toFixed(2)} ms`);
+  const worst = Math.max(...all);
+  console.log(`${name.padEnd(28)} median ${median(all).toFixed(2)} ms   worst ${worst.toFixed(2)} ms`);
 }
 await state.close();
-rmSync(directory, { recursive: true });

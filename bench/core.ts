@@ -9,17 +9,18 @@ import { createDurableStore } from '../src/core/durable-store.ts';
 import type { IntakeOptions } from '../src/core/intake.ts';
 import { createRegistry, type Registry } from '../src/core/registry.ts';
 import { createPageStore } from '../src/core/value-stores.ts';
+import { median } from './figures.ts';
 
 const limits = { seriesPerMetric: 1e6, series: 1e6, forbiddenTags: [], allowValues: [] };
 
-function medianMs(rounds: number, work: () => void): number {
-  const timesMs = Array.from({ length: rounds }, () => {
-    const startMs = performance.now();
-    work();
-    return performance.now() - startMs;
-  });
-  return timesMs.sort((a, b) => a - b)[rounds >> 1]!;
-}
+const medianMs = (rounds: number, work: () => void): number =>
+  median(
+    Array.from({ length: rounds }, () => {
+      const startMs = performance.now();
+      work();
+      return performance.now() - startMs;
+    }),
+  );
 
 const perSecond = (n: number, ms: number) => Math.round((n / ms) * 1000);
 const rounded = (ms: number) => Math.round(ms * 1000) / 1000;
@@ -50,31 +51,17 @@ function updates() {
   const [counter, histogram] = [intake.counter('c', {}), intake.histogram('h', {})];
   const part = intake.parts('counter', 'p', {}).part(0);
   const n = 20_000_000;
-  const run = (work: (i: number) => void) => () => {
-    for (let i = 0; i < n; i++) work(i);
-  };
+  const rate = (rounds: number, work: (i: number) => void) =>
+    perSecond(
+      n,
+      medianMs(rounds, () => {
+        for (let i = 0; i < n; i++) work(i);
+      }),
+    );
   return {
-    counterAddPerSecond: perSecond(
-      n,
-      medianMs(
-        5,
-        run(() => counter.add(1)),
-      ),
-    ),
-    partSetPerSecond: perSecond(
-      n,
-      medianMs(
-        5,
-        run((i) => part.set(i)),
-      ),
-    ),
-    observePerSecond: perSecond(
-      n,
-      medianMs(
-        3,
-        run((i) => histogram.observe((i & 15) / 10)),
-      ),
-    ),
+    counterAddPerSecond: rate(5, () => counter.add(1)),
+    partSetPerSecond: rate(5, (i) => part.set(i)),
+    observePerSecond: rate(3, (i) => histogram.observe((i & 15) / 10)),
   };
 }
 

@@ -8,66 +8,35 @@
  *
  *   npm run bench -- discovery [MEGABYTES]
  */
-import { spawn } from 'node:child_process';
-import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { numberAt } from './arguments.ts';
+import { textOf } from './figures.ts';
+import { configIn, newPlace, pause, startAgent, stopped } from './process.ts';
 
 const megabytes = numberAt(0, 'MEGABYTES', 400);
-const main = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
-const root = mkdtempSync(join(tmpdir(), 'svc-agent-discovery-'));
+const root = newPlace('discovery');
 const linesEach = 20;
 const line = (file: string) => `{"level":"info","file":"${file}","msg":"${'x'.repeat(100)}"}\n`;
 
-async function startAgent(name: string, services: Record<string, string>) {
-  const config = join(root, `${name}.yaml`);
+async function startCounting(name: string, services: Record<string, string>) {
   const rules = 'rules: [{name: lines_by_file, type: counter, help: Lines, labels: {file: file}}]';
   const parts = Object.entries(services).map(
-    ([service, path]) => `  ${service}: {logs: {paths: ["${path}"], startAt: beginning, ${rules}}}`,
+    ([service, path]) => `  ${service}: {logs: {paths: ["${path}"], startAt: beginning, ${rules}}}\n`,
   );
-  writeFileSync(
-    config,
-    `stateDirectory: ${join(root, `${name}-state`)}
-metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
-admin: {listenAddress: 127.0.0.1:0}
-limits: {seriesPerMetric: 20000}
-services:
-${parts.join('\n')}
-`,
-  );
-  const child = spawn(process.execPath, [main, 'run', '-c', config], { stdio: ['ignore', 'ignore', 'pipe'] });
-  let output = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
-  const address = async (listener: string) => {
-    for (;;) {
-      if (child.exitCode !== null) throw new Error(output);
-      for (const text of output.split('\n')) {
-        if (!text.includes('"listening"') || !text.includes(`"${listener}"`)) continue;
-        return (JSON.parse(text) as { address: string }).address;
-      }
-      await pause(10);
-    }
-  };
-  const metrics = await address('metrics');
-  const admin = await address('admin');
-  while ((await fetch(`http://${admin}/ready`)).status !== 200) await pause(10);
+  const rest = `admin: ~\nlimits: {seriesPerMetric: 20000}\nservices:\n${parts.join('')}`;
+  const { child, address } = await startAgent(configIn(join(root, `${name}-agent`), rest));
   return {
     async counts(): Promise<Map<string, number>> {
-      const page = await (await fetch(`http://${metrics}/metrics`)).text();
+      const page = await textOf(`http://${address('metrics')}/metrics`);
       const found = page.matchAll(/^lines_by_file(?:_total)?\{[^}]*file="([^"]*)"[^}]*\} (\S+)$/gm);
       return new Map([...found].map(([, file, value]) => [file!, Number(value)]));
     },
-    async end() {
-      const ended = new Promise((resolve) => child.once('close', resolve));
-      child.kill('SIGTERM');
-      await ended;
-    },
+    end: () => stopped(child),
   };
 }
 
-type Agent = Awaited<ReturnType<typeof startAgent>>;
+type Agent = Awaited<ReturnType<typeof startCounting>>;
 
 /** Scrapes until everything that was written is counted, or nothing has changed for 30 s. */
 async function watch(agent: Agent, written: ReadonlyMap<string, number>, isWriting: () => boolean) {
@@ -102,7 +71,7 @@ async function manyServices(): Promise<void> {
     mkdirSync(join(root, 'services', `${n}`), { recursive: true });
     services[`service${n}`] = join(root, 'services', `${n}`, '*.log');
   }
-  const agent = await startAgent('services', services);
+  const agent = await startCounting('services', services);
   const written = new Map<string, number>();
   const watching = watch(agent, written, () => written.size < 90);
   for (let n = 0; n < 90; n++) {
@@ -117,7 +86,7 @@ async function manyServices(): Promise<void> {
 async function shortLived(): Promise<void> {
   const place = join(root, 'short');
   mkdirSync(place);
-  const agent = await startAgent('short', { short: join(place, '*.log') });
+  const agent = await startCounting('short', { short: join(place, '*.log') });
   const written = new Map<string, number>();
   let isWriting = true;
   const watching = watch(agent, written, () => isWriting);
@@ -138,7 +107,7 @@ async function shortLived(): Promise<void> {
 async function besideCatchUp(): Promise<void> {
   const place = join(root, 'catch-up');
   mkdirSync(place);
-  const agent = await startAgent('catch-up', { beside: join(place, '*.log') });
+  const agent = await startCounting('catch-up', { beside: join(place, '*.log') });
   const text = line('large');
   const chunk = text.repeat(Math.ceil(2 ** 20 / text.length));
   for (let n = 0; n < megabytes; n++) appendFileSync(join(place, 'large.txt'), chunk);
@@ -157,10 +126,6 @@ async function besideCatchUp(): Promise<void> {
   await agent.end();
 }
 
-try {
-  await manyServices();
-  await shortLived();
-  await besideCatchUp();
-} finally {
-  rmSync(root, { recursive: true, force: true });
-}
+await manyServices();
+await shortLived();
+await besideCatchUp();

@@ -8,19 +8,16 @@ import { fork } from 'node:child_process';
 import {
   appendFileSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
-  rmSync,
   watch,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ChokidarOptions } from 'chokidar';
-
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+import { cpuMs } from './figures.ts';
+import { newPlace, pause, usageOf } from './process.ts';
 
 interface Watching {
   ready: Promise<unknown>;
@@ -51,11 +48,10 @@ const kinds: Record<string, (paths: string[], ring: () => void) => Promise<Watch
     watchByChokidar(paths, ring, (_, stats) => stats?.isFile() === true),
 };
 
-/** The private memory in bytes, after a garbage collection. */
+/** The private memory in MiB, after a garbage collection. */
 function held(): number {
   for (let n = 0; n < 3; n++) globalThis.gc?.();
-  const status = readFileSync('/proc/self/status', 'utf8');
-  return Number(/RssAnon:\s+(\d+)/.exec(status)?.[1]) * 1024;
+  return usageOf(process.pid).anonymousMiB;
 }
 
 function inotifyWatches(): number {
@@ -81,43 +77,39 @@ async function isMissed(ring: { at: number }, gapMs: number, change: (n: number)
 
 /** Measures one way in a separate process. */
 async function measure(kind: string, files: number, directories: number): Promise<string> {
-  const root = mkdtempSync(join(tmpdir(), 'svc-agent-doorbell-'));
-  try {
-    const paths = Array.from({ length: directories }, (_, n) => join(root, `d${n}`));
-    for (const path of paths) mkdirSync(path);
-    const fileOf = (n: number) => join(paths[n % directories]!, `f${n}.log`);
-    for (let n = 0; n < files; n++) writeFileSync(fileOf(n), 'line\n');
-    const before = held();
-    const ring = { at: 0 };
-    const cpu = process.cpuUsage();
-    const watching = await kinds[kind]!(paths, () => {
-      ring.at = performance.now();
-    });
-    await watching.ready;
-    const { user, system } = process.cpuUsage(cpu);
-    await pause(500);
-    const memory = (held() - before) / 2 ** 20;
-    const watches = inotifyWatches();
-    const rounds = 40;
-    let [appends, rotations] = [0, 0];
-    for (let n = 0; n < rounds; n++) {
-      const path = fileOf(n);
-      if (await isMissed(ring, 5 + n, () => appendFileSync(path, 'line\n'))) appends++;
-      const rotate = (k: number) => {
-        renameSync(path, `${path}.${n}.${k}`);
-        writeFileSync(path, '');
-      };
-      if (await isMissed(ring, 5 + n, rotate)) rotations++;
-    }
-    await watching.close();
-    return (
-      `${kind.padEnd(24)}${String(files).padStart(6)} files: ${memory.toFixed(1).padStart(5)} MiB, ` +
-      `${String(watches).padStart(6)} watches, ${((user + system) / 1000).toFixed(0).padStart(5)} ms of CPU; ` +
-      `no event after the last of two appends ${appends} of ${rounds}, of two rotations ${rotations} of ${rounds}\n`
-    );
-  } finally {
-    rmSync(root, { recursive: true, force: true });
+  const root = newPlace('doorbell');
+  const paths = Array.from({ length: directories }, (_, n) => join(root, `d${n}`));
+  for (const path of paths) mkdirSync(path);
+  const fileOf = (n: number) => join(paths[n % directories]!, `f${n}.log`);
+  for (let n = 0; n < files; n++) writeFileSync(fileOf(n), 'line\n');
+  const before = held();
+  const ring = { at: 0 };
+  const cpu = process.cpuUsage();
+  const watching = await kinds[kind]!(paths, () => {
+    ring.at = performance.now();
+  });
+  await watching.ready;
+  const tookMs = cpuMs(cpu);
+  await pause(500);
+  const memory = held() - before;
+  const watches = inotifyWatches();
+  const rounds = 40;
+  let [appends, rotations] = [0, 0];
+  for (let n = 0; n < rounds; n++) {
+    const path = fileOf(n);
+    if (await isMissed(ring, 5 + n, () => appendFileSync(path, 'line\n'))) appends++;
+    const rotate = (k: number) => {
+      renameSync(path, `${path}.${n}.${k}`);
+      writeFileSync(path, '');
+    };
+    if (await isMissed(ring, 5 + n, rotate)) rotations++;
   }
+  await watching.close();
+  return (
+    `${kind.padEnd(24)}${String(files).padStart(6)} files: ${memory.toFixed(1).padStart(5)} MiB, ` +
+    `${String(watches).padStart(6)} watches, ${tookMs.toFixed(0).padStart(5)} ms of CPU; ` +
+    `no event after the last of two appends ${appends} of ${rounds}, of two rotations ${rotations} of ${rounds}\n`
+  );
 }
 
 const [, self, first, second, third] = process.argv;

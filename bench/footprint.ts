@@ -2,25 +2,30 @@
  * Measures memory, idle CPU and time to ready of the agent, and of the installed peers with the same work, in one run: every
  * feature on, a SQL store, four logs and 5,000 scraped series. Memory is resident and private (`RssAnon`), including living
  * children. The agent is measured a second time while the status page is open: its document, its history and its stream of events
- * are read. `npm run bench -- footprint [SECONDS]`, default 20 s of rest. `NODE` names another node for the agent, `NODE_FLAGS`
- * flags for it.
+ * are read. `npm run bench -- footprint [SECONDS]`, default 20 s of rest. NODE names another node for the agent, AGENT_FLAGS flags
+ * for it.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import type { ChildProcess } from 'node:child_process';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { freePort } from '../test/ports.ts';
 import { numberAt } from './arguments.ts';
 import { logLines } from './lines.ts';
-import { hasCommand, pause, startAgent, type Usage, usageOf } from './process.ts';
+import {
+  hasCommand,
+  launch,
+  newPlace,
+  pause,
+  root,
+  serveSink,
+  startAgent,
+  type Usage,
+  usageOf,
+} from './process.ts';
 import { type Surroundings, surround } from './surroundings.ts';
 
 const restSeconds = numberAt(0, 'SECONDS', 20);
-const dist = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist');
-const _node = process.env.NODE ?? process.execPath;
-const nodeFlags = process.env.NODE_FLAGS?.split(' ').filter(Boolean) ?? [];
-const place = mkdtempSync(join(tmpdir(), 'svc-agent-footprint-'));
+const place = newPlace('footprint');
 const roles = ['frontend', 'history', 'matching', 'worker'];
 const seriesCount = 5_000;
 const logOf = (role: string) => join(place, `${role}.log`);
@@ -86,15 +91,14 @@ async function openPage(admin: string): Promise<() => void> {
 
 async function agent(config: string, { isPageOpen }: { isPageOpen: boolean }): Promise<Footprint> {
   const begun = performance.now();
-  const { child, address: addressOf } = await startAgent(join(dist, 'main.js'), config, { flags: nodeFlags });
+  const { child, address } = await startAgent(config);
   const readyMs = performance.now() - begun;
-  const address = addressOf('metrics');
   const isCollected = async () => {
-    const text = await fetch(`http://${address}/metrics`).then((response) => response.text());
+    const text = await fetch(`http://${address('metrics')}/metrics`).then((response) => response.text());
     return text.split('\n').length > seriesCount;
   };
   while (!(await isCollected())) await pause(500);
-  const closePage = isPageOpen ? await openPage(addressOf('admin')) : () => {};
+  const closePage = isPageOpen ? await openPage(address('admin')) : () => {};
   const footprint = await atRest(child);
   closePage();
   return { ...footprint, readyMs };
@@ -169,20 +173,12 @@ const peers: readonly Peer[] = [
   },
 ];
 
-async function freeAddress(): Promise<string> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return `127.0.0.1:${port}`;
-}
-
 /** Measures a peer at its work; undefined if there is no work for it here, or if it ended. */
 async function measurePeer(name: string, peer: Peer, sink: string): Promise<Footprint | undefined> {
-  const listen = await freeAddress();
+  const listen = `127.0.0.1:${await freePort()}`;
   const args = peer.args(around, sink, listen);
   if (!args) return undefined;
-  const child = spawn(name, args, { stdio: 'ignore', env: { ...process.env, ...peer.env?.(around) } });
+  const child = launch(name, args, { stdio: 'ignore', env: { ...process.env, ...peer.env?.(around) } });
   const scrape = () => {
     for (const path of peer.scraped?.(around) ?? [])
       fetch(`http://${listen}${path}`).then(
@@ -200,53 +196,35 @@ async function measurePeer(name: string, peer: Peer, sink: string): Promise<Foot
   }
 }
 
-/** Starts a server that accepts whatever is written to it. */
-async function startSink(): Promise<{ url: string; server: Server }> {
-  const server = createServer((request, response) => {
-    request.resume().on('end', () => response.writeHead(204).end());
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/write`, server };
-}
-
 function print(name: string, { residentMiB, privateMiB, peakMiB, idlePercent, readyMs }: Footprint): void {
   const columns = [residentMiB, privateMiB, peakMiB].map((value) => value.toFixed(1).padStart(9));
   const ready = readyMs === undefined ? '' : `${readyMs.toFixed(0)} ms`;
   console.log(`${name.padEnd(20)}${columns.join('')}${idlePercent.toFixed(2).padStart(9)}  ${ready}`);
 }
 
-const around = await (async () => {
-  mkdirSync(place, { recursive: true });
-  for (const role of roles) writeFileSync(logOf(role), '');
-  return surround(place, { dist, logOf, seriesCount });
-})();
-const sink = await startSink();
-try {
-  console.log(`every feature on, ${around.store}, 4 logs, ${seriesCount} scraped series; MiB, % of a core`);
-  console.log(`${''.padEnd(20)} resident  private     peak     idle  ready`);
-  print('svc-agent', await agent(around.config, { isPageOpen: false }));
-  print('with its page open', await agent(around.config, { isPageOpen: true }));
-  const sum = { residentMiB: 0, privateMiB: 0, peakMiB: 0, idlePercent: 0 };
-  for (const peer of peers) {
-    const { names } = peer;
-    const name = names.find(hasCommand);
-    if (!name) {
-      console.log(`${names[0]!.padEnd(20)} not installed`);
-      continue;
-    }
-    const measured = await measurePeer(name, peer, sink.url);
-    if (!measured) {
-      console.log(`${name.padEnd(20)} has no work here, or ended`);
-      continue;
-    }
-    print(name, measured);
-    for (const key of ['residentMiB', 'privateMiB', 'peakMiB', 'idlePercent'] as const)
-      sum[key] += measured[key];
+for (const role of roles) writeFileSync(logOf(role), '');
+const around = await surround(place, { root, logOf, seriesCount });
+const sink = `http://127.0.0.1:${await serveSink()}/write`;
+console.log(`every feature on, ${around.store}, 4 logs, ${seriesCount} scraped series; MiB, % of a core`);
+console.log(`${''.padEnd(20)} resident  private     peak     idle  ready`);
+print('svc-agent', await agent(around.config, { isPageOpen: false }));
+print('with its page open', await agent(around.config, { isPageOpen: true }));
+const sum = { residentMiB: 0, privateMiB: 0, peakMiB: 0, idlePercent: 0 };
+for (const peer of peers) {
+  const { names } = peer;
+  const name = names.find(hasCommand);
+  if (!name) {
+    console.log(`${names[0]!.padEnd(20)} not installed`);
+    continue;
   }
-  print('peers together', sum);
-} finally {
-  sink.server.close();
-  sink.server.closeAllConnections();
-  await around.close();
-  rmSync(place, { recursive: true, force: true });
+  const measured = await measurePeer(name, peer, sink);
+  if (!measured) {
+    console.log(`${name.padEnd(20)} has no work here, or ended`);
+    continue;
+  }
+  print(name, measured);
+  for (const key of ['residentMiB', 'privateMiB', 'peakMiB', 'idlePercent'] as const)
+    sum[key] += measured[key];
 }
+print('peers together', sum);
+await around.close();

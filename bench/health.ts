@@ -3,42 +3,38 @@
  * blackbox_exporter with as many requests. `npm run bench -- health [SECONDS] [OTHER_ROOT]`, default 30 s; an agent of another
  * root (a folder with another `dist/`) runs at the same time.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { Agent, createServer, get } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import type { ChildProcess } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { Agent, get } from 'node:http';
 import { join } from 'node:path';
 import { numberAt, rootsFrom } from './arguments.ts';
-import { hasCommand, pause, startAgent, usageOf } from './process.ts';
+import {
+  configIn,
+  hasCommand,
+  launch,
+  mainOf,
+  newPlace,
+  pause,
+  serve,
+  startAgent,
+  usageOf,
+} from './process.ts';
 
 const seconds = numberAt(0, 'SECONDS', 30);
 const roots = rootsFrom(1);
 const roles = 50;
-const place = mkdtempSync(join(tmpdir(), 'svc-agent-health-'));
+const place = newPlace('health');
 let answered = 0;
-const role = createServer((_request, response) => {
+const port = await serve((_request, response) => {
   answered++;
   response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true,"msg":"OK"}');
 });
-const children: ChildProcess[] = [];
+const url = `http://127.0.0.1:${port}/health`;
 
 async function startCopy(root: string, name: string, health: string): Promise<ChildProcess> {
-  const own = join(place, name);
-  mkdirSync(own);
-  const file = join(own, 'agent.yaml');
   const services = Array.from({ length: roles }, (_, n) => `  role${n}: {${health}}\n`).join('');
-  writeFileSync(
-    file,
-    `stateDirectory: ${join(own, 'state')}
-metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
-admin: ~
-services:
-${services}`,
-  );
-  const { child } = await startAgent(join(root, 'dist', 'main.js'), file);
-  children.push(child);
-  return child;
+  const config = configIn(join(place, name), `admin: ~\nservices:\n${services}`);
+  return (await startAgent(config, { main: mainOf(root) })).child;
 }
 
 /** The CPU seconds of each process over the same stretch, and how many checks were answered. */
@@ -53,49 +49,35 @@ async function stretch(measured: readonly ChildProcess[]): Promise<{ cpu: number
 const print = (name: string, cpuSeconds: number, checks: number) =>
   console.log(`${name}: ${((cpuSeconds / checks) * 1000).toFixed(2)} CPU s a thousand checks, of ${checks}`);
 
-async function measureAgents(url: string): Promise<void> {
-  const without = await startCopy(roots[0]!, 'without', '');
-  const checking: ChildProcess[] = [];
-  for (const [n, root] of roots.entries())
-    checking.push(await startCopy(root, `checking-${n}`, `health: {url: ${url}, interval: 1s, timeout: 1s}`));
-  await pause(10_000);
-  const { cpu, checks } = await stretch([without, ...checking]);
-  for (const [n, root] of roots.entries())
-    print(`agent of ${root}`, cpu[n + 1]! - cpu[0]!, checks / roots.length);
-}
+const without = await startCopy(roots[0]!, 'without', '');
+const checking: ChildProcess[] = [];
+for (const [n, root] of roots.entries())
+  checking.push(await startCopy(root, `checking-${n}`, `health: {url: ${url}, interval: 1s, timeout: 1s}`));
+await pause(10_000);
+const agents = [without, ...checking];
+const { cpu, checks } = await stretch(agents);
+for (const [n, root] of roots.entries())
+  print(`agent of ${root}`, cpu[n + 1]! - cpu[0]!, checks / roots.length);
+for (const child of agents) child.kill('SIGKILL');
 
-async function measureExporter(command: string, url: string): Promise<void> {
+async function measureExporter(command: string): Promise<void> {
   const modules = join(place, 'blackbox.yml');
   writeFileSync(modules, 'modules: {http: {prober: http}}\n');
   const port = 30_000 + (process.pid % 20_000);
-  const exporter = spawn(
-    command,
-    [`--config.file=${modules}`, `--web.listen-address=127.0.0.1:${port}`, '--log.level=error'],
-    { stdio: 'ignore' },
-  );
-  children.push(exporter);
+  const exporter = launch(command, [
+    `--config.file=${modules}`,
+    `--web.listen-address=127.0.0.1:${port}`,
+    '--log.level=error',
+  ]);
   const agent = new Agent({ keepAlive: true });
   const probe = `http://127.0.0.1:${port}/probe?module=http&target=${encodeURIComponent(url)}`;
   const ask = () => void get(probe, { agent }, (answer) => answer.resume()).on('error', () => {});
-  const asking = setInterval(ask, 1000 / roles);
+  setInterval(ask, 1000 / roles);
   await pause(3_000);
   const { cpu, checks } = await stretch([exporter]);
-  clearInterval(asking);
-  agent.destroy();
   print(command, cpu[0]!, checks);
 }
 
-try {
-  await new Promise<void>((done) => role.listen(0, '127.0.0.1', done));
-  const url = `http://127.0.0.1:${(role.address() as AddressInfo).port}/health`;
-  await measureAgents(url);
-  for (const child of children.splice(0)) child.kill('SIGKILL');
-  const exporter = ['blackbox_exporter', 'prometheus-blackbox-exporter'].find(hasCommand);
-  if (exporter) await measureExporter(exporter, url);
-  else console.log('blackbox_exporter is not installed: no comparison');
-} finally {
-  for (const child of children) child.kill('SIGKILL');
-  role.close();
-  role.closeAllConnections();
-  rmSync(place, { recursive: true, force: true });
-}
+const exporter = ['blackbox_exporter', 'prometheus-blackbox-exporter'].find(hasCommand);
+if (exporter) await measureExporter(exporter);
+else console.log('blackbox_exporter is not installed: no comparison');

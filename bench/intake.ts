@@ -2,18 +2,16 @@
  * Sends datagrams to the built agent while it tails a busy log, and prints how many were sent, how many were counted, how many
  * the kernel dropped, and the CPU time (`bench/statsd.ts` has the peer). `npm run bench -- intake [SECONDS]`, default 5.
  */
-import { spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
-import { mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { openSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { numberAt } from './arguments.ts';
+import { sumOn, textOf } from './figures.ts';
 import { logLines } from './lines.ts';
-import { pause, usageOf } from './process.ts';
+import { configIn, newPlace, pause, startAgent, usageOf } from './process.ts';
 
 const seconds = numberAt(0, 'SECONDS', 5);
-const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
-const place = mkdtempSync(join(tmpdir(), 'svc-agent-intake-'));
+const place = newPlace('intake');
 const log = join(place, 'matching.log');
 
 const line = (n: number) =>
@@ -46,71 +44,41 @@ async function send(
   return sent * linesEach;
 }
 
-interface Page {
-  counted: number;
-  dropped: number;
+async function countsOf(address: string): Promise<{ counted: number; dropped: number }> {
+  const page = await textOf(`http://${address}/metrics`);
+  return {
+    counted: sumOn(page, 'svc_matching_tasks_added'),
+    dropped: sumOn(page, 'svc_agent_statsd_kernel_drops_total'),
+  };
 }
 
-async function pageOf(address: string): Promise<Page> {
-  const text = await (await fetch(`http://${address}/metrics`)).text();
-  const sum = (family: string) =>
-    [...text.matchAll(new RegExp(`^${family}(?:\\{.*\\})? (\\S+)$`, 'gm'))].reduce(
-      (n, [, value]) => n + Number(value),
-      0,
-    );
-  return { counted: sum('svc_matching_tasks_added'), dropped: sum('svc_agent_statsd_kernel_drops_total') };
-}
-
-async function measure(): Promise<void> {
-  const config = join(place, 'agent.yaml');
-  writeFileSync(log, '');
-  writeFileSync(
-    config,
-    `stateDirectory: ${join(place, 'state')}
-metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
-admin: {listenAddress: 127.0.0.1:0}
+writeFileSync(log, '');
+const config = configIn(
+  place,
+  `admin: {listenAddress: 127.0.0.1:0}
 services: {matching: {statsd: 127.0.0.1:0, logs: {paths: [${log}], startAt: beginning}}}
 `,
+);
+const { pid, address } = await startAgent(config);
+const port = Number(address('services.matching.statsd.listen').split(':').at(-1));
+
+const block = logLines('flat', 1_000);
+const fd = openSync(log, 'a');
+setInterval(() => writeSync(fd, block), 20);
+const rounds = [
+  ['one line', oneLine, 1, 20_000],
+  ['one line', oneLine, 1, 50_000],
+  ['packed', packed, 18, 10_000],
+] as const;
+for (const [name, datagrams, linesEach, perSecond] of rounds) {
+  const [before, usedBefore] = [await countsOf(address('metrics')), usageOf(pid)];
+  const begun = performance.now();
+  const sent = await send(datagrams, linesEach, perSecond, port);
+  const [after, usedAfter] = [await countsOf(address('metrics')), usageOf(pid)];
+  const core = (usedAfter.cpuSeconds - usedBefore.cpuSeconds) / ((performance.now() - begun) / 1000);
+  const counted = after.counted - before.counted;
+  const lost = (after.dropped - before.dropped) * linesEach;
+  console.log(
+    `${name.padEnd(8)} ${perSecond}/s: ${sent} lines sent, ${counted} counted, ${lost} in datagrams the kernel dropped, ${sent - counted - lost} unaccounted; ${core.toFixed(2)} core beside ${(block.length / 20_000).toFixed(0)} MB/s of log`,
   );
-  const child = spawn(process.execPath, [agentMain, 'run', '-c', config], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let output = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
-  for (let waited = 0; !output.includes('"ready"') && waited < 500; waited++) await pause(20);
-  const addressOf = (name: string) =>
-    new RegExp(`"listener":"${name}","address":"([^"]+)"`).exec(output)?.[1] ?? '';
-  const status = (await (await fetch(`http://${addressOf('admin')}/api/status`)).json()) as {
-    statsd: { addresses: { listen: string } }[];
-  };
-  const port = Number(status.statsd[0]!.addresses.listen.split(':').at(-1));
-
-  const block = logLines('flat', 1_000);
-  const fd = openSync(log, 'a');
-  const writing = setInterval(() => writeSync(fd, block), 20);
-  const rounds = [
-    ['one line', oneLine, 1, 20_000],
-    ['one line', oneLine, 1, 50_000],
-    ['packed', packed, 18, 10_000],
-  ] as const;
-  for (const [name, datagrams, linesEach, perSecond] of rounds) {
-    const [before, usedBefore] = [await pageOf(addressOf('metrics')), usageOf(child.pid!)];
-    const begun = performance.now();
-    const sent = await send(datagrams, linesEach, perSecond, port);
-    const [after, usedAfter] = [await pageOf(addressOf('metrics')), usageOf(child.pid!)];
-    const core = (usedAfter.cpuSeconds - usedBefore.cpuSeconds) / ((performance.now() - begun) / 1000);
-    const counted = after.counted - before.counted;
-    const lost = (after.dropped - before.dropped) * linesEach;
-    console.log(
-      `${name.padEnd(8)} ${perSecond}/s: ${sent} lines sent, ${counted} counted, ${lost} in datagrams the kernel dropped, ${sent - counted - lost} unaccounted; ${core.toFixed(2)} core beside ${(block.length / 20_000).toFixed(0)} MB/s of log`,
-    );
-  }
-  clearInterval(writing);
-  child.kill('SIGKILL');
-}
-
-try {
-  await measure();
-} finally {
-  rmSync(place, { recursive: true, force: true });
 }

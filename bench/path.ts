@@ -1,28 +1,25 @@
 /**
  * Counts how many files and functions of `src` a log line, a datagram and a new series pass: V8's precise coverage of the agent
- * while it gets one of them, minus what runs while it gets nothing. Also counts the files and lines of `src`. `npm run bench --
- * path [CHECKOUT]`, default: this one.
+ * while it gets one of them, minus what runs while it gets nothing. Also counts the files and lines of `src`.
+ * `npm run bench -- path [CHECKOUT]`, default: this one.
  */
-import { spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import {
   appendFileSync,
   existsSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { textAt } from './arguments.ts';
-import { pause } from './process.ts';
+import { configIn, newPlace, pause, startAgent, root as thisRoot } from './process.ts';
 
-const root = resolve(textAt(0) ?? process.env.SVC_AGENT_ROOT ?? '.');
-const place = mkdtempSync(join(tmpdir(), 'svc-agent-path-'));
+const root = resolve(textAt(0) ?? thisRoot);
+const place = newPlace('path');
 const bundle = join(place, 'dist', 'main.mjs');
 const log = join(place, 'history.log');
 const coverage = join(place, 'coverage.json');
@@ -86,78 +83,63 @@ function sourceSize(): string {
   return `${files.length} files, ${lines} lines`;
 }
 
-async function measure(): Promise<void> {
-  for (const name of ['node_modules', 'vocabularies', 'package.json'])
-    symlinkSync(join(root, name), join(place, name));
-  writeFileSync(join(place, 'preload.mjs'), preload);
-  await build({
-    entryPoints: [join(root, 'src/agent/main.ts')],
-    absWorkingDir: root,
-    outfile: bundle,
-    bundle: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node20',
-    packages: 'external',
-    logLevel: 'error',
-  });
-  const files = filesIn(readFileSync(bundle, 'utf8'));
-  writeFileSync(log, '');
-  const config = join(place, 'agent.yaml');
-  writeFileSync(
-    config,
-    `stateDirectory: ${join(place, 'state')}
-admin: ~
+for (const name of ['node_modules', 'vocabularies', 'package.json'])
+  symlinkSync(join(root, name), join(place, name));
+writeFileSync(join(place, 'preload.mjs'), preload);
+await build({
+  entryPoints: [join(root, 'src/agent/main.ts')],
+  absWorkingDir: root,
+  outfile: bundle,
+  bundle: true,
+  format: 'esm',
+  platform: 'node',
+  target: 'node20',
+  packages: 'external',
+  logLevel: 'error',
+});
+const files = filesIn(readFileSync(bundle, 'utf8'));
+writeFileSync(log, '');
+const config = configIn(
+  place,
+  `admin: ~
 services: {history: {statsd: "127.0.0.1:28127", logs: {paths: ["${log}"], startAt: beginning}}}
 `,
-  );
-  const agent = spawn(
-    process.execPath,
-    ['--import', join(place, 'preload.mjs'), bundle, 'run', '-c', config],
-    {
-      stdio: ['ignore', 'ignore', 'pipe'],
-      env: { ...process.env, COVERAGE: coverage },
-    },
-  );
-  let output = '';
-  agent.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
-  for (let waited = 0; !output.includes('"ready"') && waited < 1000; waited++) await pause(20);
-  if (!output.includes('"ready"')) throw new Error(`the agent did not start: ${output}`);
-  const socket = createSocket('udp4');
-  const datagram = (line: string) => socket.send(line, 28_127, '127.0.0.1');
-  let lines = 0;
-  const steps: [string, () => void][] = [
-    ['a log line', () => appendFileSync(log, entry('task-queue', lines++))],
-    ['a log line of a new series', () => appendFileSync(log, entry(`logger-${lines}`, lines++))],
-    ['a datagram', () => datagram('requests:1|c|#domain:a')],
-    ['a datagram of a new series', () => datagram(`requests:1|c|#domain:new-${lines++}`)],
-  ];
-  const settleMs = 2500;
-  // Known series come first; then what runs with nothing to do is recorded, over a longer time than any of the steps.
-  for (const [, act] of [...steps, ...steps]) {
-    act();
-    await pause(settleMs / 2);
-  }
-  await called(agent.pid!, files);
-  await pause(3 * settleMs);
-  const idle = await called(agent.pid!, files);
-  console.log(`${sourceSize()} in src`);
-  for (const [name, act] of steps) {
-    act();
-    await pause(settleMs);
-    const all = [...(await called(agent.pid!, files))].filter((of) => !idle.has(of));
-    const passed = new Set(all.map((of) => of.slice(0, of.indexOf(' '))));
-    console.log(`${name}: ${passed.size} files, ${all.length} functions`);
-    if (process.env.SHOW)
-      console.log(
-        all
-          .map((of) => `  ${of.replace(/@\d+$/, '')}`)
-          .sort()
-          .join('\n'),
-      );
-  }
-  socket.close();
-  agent.kill();
+);
+const { pid } = await startAgent(config, {
+  main: bundle,
+  flags: ['--import', join(place, 'preload.mjs')],
+  env: { ...process.env, COVERAGE: coverage },
+});
+const socket = createSocket('udp4');
+const datagram = (line: string) => socket.send(line, 28_127, '127.0.0.1');
+let lines = 0;
+const steps: [string, () => void][] = [
+  ['a log line', () => appendFileSync(log, entry('task-queue', lines++))],
+  ['a log line of a new series', () => appendFileSync(log, entry(`logger-${lines}`, lines++))],
+  ['a datagram', () => datagram('requests:1|c|#domain:a')],
+  ['a datagram of a new series', () => datagram(`requests:1|c|#domain:new-${lines++}`)],
+];
+const settleMs = 2500;
+// Known series come first; then what runs with nothing to do is recorded, over a longer time than any of the steps.
+for (const [, act] of [...steps, ...steps]) {
+  act();
+  await pause(settleMs / 2);
 }
-
-await measure().finally(() => rmSync(place, { recursive: true, force: true }));
+await called(pid, files);
+await pause(3 * settleMs);
+const idle = await called(pid, files);
+console.log(`${sourceSize()} in src`);
+for (const [name, act] of steps) {
+  act();
+  await pause(settleMs);
+  const all = [...(await called(pid, files))].filter((of) => !idle.has(of));
+  const passed = new Set(all.map((of) => of.slice(0, of.indexOf(' '))));
+  console.log(`${name}: ${passed.size} files, ${all.length} functions`);
+  if (process.env.SHOW)
+    console.log(
+      all
+        .map((of) => `  ${of.replace(/@\d+$/, '')}`)
+        .sort()
+        .join('\n'),
+    );
+}

@@ -2,34 +2,30 @@
  * Measures what a poll of a store costs: the CPU time of the agent's probe and of a real PostgreSQL, over both databases of a
  * store. `npm run bench -- polls [ROUNDS]`, default 300.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { systemClock } from '../src/core/clock.ts';
 import type { Probe } from '../src/probes/probe.ts';
 import { planStores } from '../src/probes/stores/stores.ts';
 import { startPostgres } from '../test/postgres.ts';
 import { bench, storeOn } from '../test/store-probe.ts';
 import { numberAt } from './arguments.ts';
+import { cpuMs } from './figures.ts';
+import { usageOf, words } from './process.ts';
 
 const rounds = numberAt(0, 'ROUNDS', 300);
-const ticksPerSecond = 100;
 
 /** CPU seconds of the server, including its sessions that have ended. */
 function serverCpuSeconds(postmaster: number): number {
-  const stats = readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((pid) => {
-      try {
-        const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-          .replace(/^.*\) /s, '')
-          .split(' ')
-          .map(Number);
-        if (Number(pid) === postmaster) return [fields[11]! + fields[12]! + fields[13]! + fields[14]!];
-        return fields[1] === postmaster ? [fields[11]! + fields[12]!] : [];
-      } catch {
-        return [];
-      }
-    });
-  return stats.reduce((sum, ticks) => sum + ticks, 0) / ticksPerSecond;
+  const sessions = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8');
+  const seconds = words(sessions).map((pid) => {
+    try {
+      return usageOf(Number(pid)).cpuSeconds;
+    } catch {
+      return 0; // The session has ended.
+    }
+  });
+  const { cpuSeconds, endedChildrenCpuSeconds } = usageOf(postmaster);
+  return seconds.reduce((sum, one) => sum + one, cpuSeconds + endedChildrenCpuSeconds);
 }
 
 const server = await startPostgres();
@@ -55,11 +51,11 @@ try {
   for (let n = 0; n < 50; n++) await round();
   const before = { own: process.cpuUsage(), server: serverCpuSeconds(postmaster) };
   for (let n = 0; n < rounds; n++) await round();
-  const own = process.cpuUsage(before.own);
+  const ownMs = cpuMs(before.own);
   const polls = rounds * probes.length;
-  const ms = (seconds: number) => ((seconds * 1000) / polls).toFixed(2);
-  console.log(`agent  ${ms((own.user + own.system) / 1e6)} ms of CPU a poll`);
-  console.log(`server ${ms(serverCpuSeconds(postmaster) - before.server)} ms of CPU a poll`);
+  console.log(`agent  ${(ownMs / polls).toFixed(2)} ms of CPU a poll`);
+  const serverMs = (serverCpuSeconds(postmaster) - before.server) * 1000;
+  console.log(`server ${(serverMs / polls).toFixed(2)} ms of CPU a poll`);
   for (const probe of probes) await probe.close?.();
 } finally {
   await server.stop();

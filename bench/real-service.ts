@@ -6,15 +6,25 @@
  * $SVC_AGENT_PAGES). Several roles: ROLES=history,frontend. SAMPLES: the number of samples in the history page; AGENT_FLAGS:
  * flags of the agent's Node.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, request, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import type { ChildProcess } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { numberAt, textAt } from './arguments.ts';
-import { hasCommand, pause, startAgent, type Usage, usageOf } from './process.ts';
+import { median } from './figures.ts';
+import {
+  configIn,
+  hasCommand,
+  newPlace,
+  pause,
+  serve,
+  startAgent,
+  startVmagent,
+  stopped,
+  type Usage,
+  usageOf,
+} from './process.ts';
 
 const rounds = numberAt(0, 'ROUNDS', 8);
 const intervalMs = numberAt(1, 'INTERVAL_SECONDS', 15) * 1000;
@@ -23,8 +33,7 @@ const roles = (process.env.ROLES ?? 'history').split(',');
 const historySamples = Number(process.env.SAMPLES ?? 60_000);
 const warmUpRounds = 2;
 const roundsOfLine = 20;
-const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
-const directory = mkdtempSync(join(tmpdir(), 'svc-agent-real-'));
+const place = newPlace('real');
 
 /** A page as text around its values; only values above 0 grow. */
 interface RecordedPage {
@@ -66,15 +75,12 @@ function textOf({ keys, values }: RecordedPage, round: number): Buffer {
   return Buffer.from(`${lines.join('\n')}\n`);
 }
 
-const served = new Map<string, number>();
-
-async function serve(role: string): Promise<Server> {
+function servePage(role: string): Promise<number> {
   const page = recordedPage(role);
   let round = 0;
   let body = textOf(page, round);
   process.stdout.write(`${role}: ${page.samples} samples, ${(body.length / 1e6).toFixed(1)} MB\n`);
-  const server = createServer((_request, response) => {
-    served.set(role, (served.get(role) ?? 0) + 1);
+  return serve((_request, response) => {
     response
       .writeHead(200, { 'content-type': 'text/plain; version=0.0.4', 'content-length': body.length })
       .end(body);
@@ -83,8 +89,6 @@ async function serve(role: string): Promise<Server> {
       body = textOf(page, ++round);
     }, 400);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return server;
 }
 
 interface Fetched {
@@ -109,8 +113,6 @@ function fetched(url: string, headers: Record<string, string> = {}): Promise<Fet
       .end();
   });
 }
-
-const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!;
 
 interface Result extends Usage {
   corePercent: number;
@@ -160,21 +162,12 @@ async function measured(
 }
 
 async function agent(ports: ReadonlyMap<string, number>): Promise<Result> {
-  const config = join(directory, 'agent.yaml');
   const services = [...ports].map(
     ([role, port]) =>
       `  ${role}: {scrape: {url: 'http://127.0.0.1:${port}/metrics', interval: ${intervalMs / 1000}s}}\n`,
   );
-  writeFileSync(
-    config,
-    `stateDirectory: ${join(directory, 'state')}
-metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
-admin: ~
-services:
-${services.join('')}`,
-  );
-  const flags = (process.env.AGENT_FLAGS ?? '').split(' ').filter(Boolean);
-  const { child, address } = await startAgent(agentMain, config, { flags });
+  const config = configIn(place, `admin: ~\nservices:\n${services.join('')}`);
+  const { child, address } = await startAgent(config);
   const prometheus = { 'accept-encoding': 'gzip', 'x-prometheus-scrape-timeout-seconds': '10' };
   const direct: number[] = [];
   const through: number[] = [];
@@ -195,34 +188,7 @@ ${services.join('')}`,
   process.stdout.write(
     `delay    direct ${median(direct).toFixed(0)} ms, through the agent ${median(through).toFixed(0)} ms: ${slower.toFixed(0)} ms more per 10 MB\n`,
   );
-  const closed = new Promise((resolve) => child.once('close', resolve));
-  child.kill('SIGTERM');
-  await closed;
-  return result;
-}
-
-async function vmagent(ports: ReadonlyMap<string, number>, sinkPort: number): Promise<Result> {
-  const config = join(directory, 'vmagent.yml');
-  const targets = [...ports.values()].map((port) => `'127.0.0.1:${port}'`).join(', ');
-  writeFileSync(
-    config,
-    `global: {scrape_interval: ${intervalMs / 1000}s}\nscrape_configs: [{job_name: svc, static_configs: [{targets: [${targets}]}]}]\n`,
-  );
-  const child = spawn(
-    'vmagent',
-    [
-      `-promscrape.config=${config}`,
-      `-remoteWrite.url=http://127.0.0.1:${sinkPort}/api/v1/write`,
-      `-remoteWrite.tmpDataPath=${join(directory, 'vmagent')}`,
-      '-httpListenAddr=127.0.0.1:0',
-      '-promscrape.maxScrapeSize=64MB',
-    ],
-    { stdio: 'ignore' },
-  );
-  const result = await measured(child, Math.min(rounds, Math.ceil(600_000 / intervalMs)), async () => {});
-  const closed = new Promise((resolve) => child.once('close', resolve));
-  child.kill('SIGTERM');
-  await closed;
+  await stopped(child);
   return result;
 }
 
@@ -231,33 +197,15 @@ const print = (name: string, { residentMiB, anonymousMiB, peakMiB, corePercent }
     `${name.padEnd(8)} resident ${residentMiB.toFixed(0)} MiB (private ${anonymousMiB.toFixed(0)}, peak ${peakMiB.toFixed(0)}), ${corePercent.toFixed(2)} % of a core\n`,
   );
 
-const servers: Server[] = [];
-const listen = (server: Server) => (server.address() as AddressInfo).port;
-try {
-  const ports = new Map<string, number>();
-  for (const role of roles) {
-    const server = await serve(role);
-    servers.push(server);
-    ports.set(role, listen(server));
-  }
-  const ours = await agent(ports);
-  print('agent', ours);
-  if (hasCommand('vmagent')) {
-    const sink = createServer((sent, response) => {
-      sent.resume().on('end', () => response.writeHead(204).end());
-    });
-    servers.push(sink);
-    await new Promise<void>((resolve) => sink.listen(0, '127.0.0.1', resolve));
-    const theirs = await vmagent(ports, listen(sink));
-    print('vmagent', theirs);
-    process.stdout.write(
-      `ratio    the agent takes ${(ours.residentMiB / theirs.residentMiB).toFixed(2)} times vmagent's memory and ${(ours.corePercent / theirs.corePercent).toFixed(2)} times its CPU\n`,
-    );
-  } else process.stdout.write('vmagent is not installed: no comparison\n');
-} finally {
-  for (const server of servers) {
-    server.close();
-    server.closeAllConnections();
-  }
-  rmSync(directory, { recursive: true, force: true });
-}
+const ports = new Map<string, number>();
+for (const role of roles) ports.set(role, await servePage(role));
+const ours = await agent(ports);
+print('agent', ours);
+if (hasCommand('vmagent')) {
+  const child = await startVmagent(place, `${intervalMs / 1000}s`, ports.values());
+  const theirs = await measured(child, Math.min(rounds, Math.ceil(600_000 / intervalMs)), async () => {});
+  print('vmagent', theirs);
+  process.stdout.write(
+    `ratio    the agent takes ${(ours.residentMiB / theirs.residentMiB).toFixed(2)} times vmagent's memory and ${(ours.corePercent / theirs.corePercent).toFixed(2)} times its CPU\n`,
+  );
+} else process.stdout.write('vmagent is not installed: no comparison\n');

@@ -3,19 +3,23 @@
  * remote-writes into a sink. Prints CPU seconds per round and peak memory, in one run. `npm run bench -- relay [ROUNDS]`, default
  * 15; AGENT_FLAGS: flags of the agent's Node.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, get } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { get } from 'node:http';
 import { numberAt } from './arguments.ts';
-import { hasCommand, pause, type Usage, usageOf } from './process.ts';
+import {
+  configIn,
+  hasCommand,
+  newPlace,
+  pause,
+  serve,
+  startAgent,
+  startVmagent,
+  type Usage,
+  usageOf,
+} from './process.ts';
 
 const rounds = numberAt(0, 'ROUNDS', 15);
 const seriesCount = 100_000;
-const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
-const place = mkdtempSync(join(tmpdir(), 'svc-agent-relay-'));
+const place = newPlace('relay');
 
 /** A page whose counters all rise from round to round, like those of a service: a fall would be a restart. */
 function risingPage(): () => Buffer {
@@ -45,21 +49,13 @@ function risingPage(): () => Buffer {
 
 let served = 0;
 const nextPage = risingPage();
-const target = createServer((_request, response) => {
+const port = await serve((_request, response) => {
   served += 1;
   const body = nextPage();
   response
     .writeHead(200, { 'content-type': 'text/plain; version=0.0.4', 'content-length': body.length })
     .end(body);
 });
-const sink = createServer((request, response) => {
-  request.resume().on('end', () => response.writeHead(204).end());
-});
-
-const listening = async (server: typeof target): Promise<number> => {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return (server.address() as AddressInfo).port;
-};
 
 const fetched = (url: string) =>
   new Promise<number>((resolve, reject) => {
@@ -78,69 +74,36 @@ const between = (before: Usage, after: Usage, times: number): Rate => ({
   perRound: (after.cpuSeconds - before.cpuSeconds) / times,
 });
 
-async function agent(port: number): Promise<Rate> {
-  const config = join(place, 'agent.yaml');
-  writeFileSync(
-    config,
-    `stateDirectory: ${join(place, 'state')}
-limits: {seriesPerMetric: 200000, series: 300000}
-metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
+async function agent(): Promise<Rate> {
+  const config = configIn(
+    place,
+    `limits: {seriesPerMetric: 200000, series: 300000}
 admin: ~
 services: {history: {scrape: {url: 'http://127.0.0.1:${port}/metrics', interval: 60s, timeout: 30s}}}
 `,
   );
-  const flags = (process.env.AGENT_FLAGS ?? '').split(' ').filter(Boolean);
-  const child = spawn(process.execPath, [...flags, agentMain, 'run', '-c', config], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let output = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
-  const url = async (): Promise<string> => {
-    for (;;) {
-      const address = /"listener":"metrics","address":"([^"]+)"/.exec(output)?.[1];
-      if (address && output.includes('"ready"')) return `http://${address}/metrics?service=history`;
-      if (child.exitCode !== null) throw new Error(`the agent ended: ${output}`);
-      await pause(20);
-    }
-  };
-  const page = await url();
+  const { child, pid, address } = await startAgent(config);
+  const page = `http://${address('metrics')}/metrics?service=history`;
   // The first rounds learn the page; the steady state is measured.
   while ((await fetched(page)) < 5e6) await pause(1_100);
   await pause(1_100);
   await fetched(page);
-  const before = usageOf(child.pid!);
+  const before = usageOf(pid);
   for (let round = 0; round < rounds; round++) {
     await pause(1_050);
     await fetched(page);
   }
-  const rate = between(before, usageOf(child.pid!), rounds);
+  const rate = between(before, usageOf(pid), rounds);
   child.kill('SIGKILL');
   return rate;
 }
 
-async function vmagent(port: number, sinkPort: number): Promise<Rate> {
-  const config = join(place, 'vmagent.yml');
-  writeFileSync(
-    config,
-    `global: {scrape_interval: 1s}\nscrape_configs: [{job_name: history, static_configs: [{targets: ['127.0.0.1:${port}']}]}]\n`,
-  );
-  const child: ChildProcess = spawn(
-    'vmagent',
-    [
-      `-promscrape.config=${config}`,
-      `-remoteWrite.url=http://127.0.0.1:${sinkPort}/api/v1/write`,
-      `-remoteWrite.tmpDataPath=${join(place, 'vmagent')}`,
-      '-httpListenAddr=127.0.0.1:0',
-      '-promscrape.maxScrapeSize=64MB',
-    ],
-    { stdio: 'ignore' },
-  );
+async function vmagent(): Promise<Rate> {
+  const { pid } = await startVmagent(place, '1s', [port]);
   await pause(5_000);
-  const [before, servedBefore] = [usageOf(child.pid!), served];
+  const [before, servedBefore] = [usageOf(pid!), served];
   await pause(rounds * 1_000);
-  const rate = between(before, usageOf(child.pid!), served - servedBefore);
-  child.kill('SIGKILL');
-  return rate;
+  return between(before, usageOf(pid!), served - servedBefore);
 }
 
 const print = (name: string, { perRound, peakMiB }: Rate) =>
@@ -148,21 +111,12 @@ const print = (name: string, { perRound, peakMiB }: Rate) =>
     `${name.padEnd(8)} ${perRound.toFixed(3)} CPU s a round of ${seriesCount} series, peak ${peakMiB.toFixed(0)} MiB`,
   );
 
-try {
-  const [port, sinkPort] = [await listening(target), await listening(sink)];
-  const ours = await agent(port);
-  print('agent', ours);
-  if (hasCommand('vmagent')) {
-    const theirs = await vmagent(port, sinkPort);
-    print('vmagent', theirs);
-    console.log(
-      `ratio    vmagent takes ${(theirs.perRound / ours.perRound).toFixed(1)} times the agent's CPU and ${(theirs.peakMiB / ours.peakMiB).toFixed(1)} times its memory`,
-    );
-  } else console.log('vmagent is not installed: no comparison');
-} finally {
-  target.close();
-  sink.close();
-  target.closeAllConnections();
-  sink.closeAllConnections();
-  rmSync(place, { recursive: true, force: true });
-}
+const ours = await agent();
+print('agent', ours);
+if (hasCommand('vmagent')) {
+  const theirs = await vmagent();
+  print('vmagent', theirs);
+  console.log(
+    `ratio    vmagent takes ${(theirs.perRound / ours.perRound).toFixed(1)} times the agent's CPU and ${(theirs.peakMiB / ours.peakMiB).toFixed(1)} times its memory`,
+  );
+} else console.log('vmagent is not installed: no comparison');

@@ -10,6 +10,7 @@ import { systemClock } from '../src/core/clock.ts';
 import { createDurableStore, type DurableStore } from '../src/core/durable-store.ts';
 import { createRegistry } from '../src/core/registry.ts';
 import { numberAt } from './arguments.ts';
+import { cpuMs, median } from './figures.ts';
 
 const seriesCount = numberAt(0, 'SERIES', 50_000);
 const rounds = 9;
@@ -46,8 +47,7 @@ const spans = new Map<string, number[]>();
 function timed<T>(name: string, work: () => T): T {
   const before = process.cpuUsage();
   const result = work();
-  const { user, system } = process.cpuUsage(before);
-  spans.set(name, [...(spans.get(name) ?? []), (user + system) / 1000]);
+  spans.set(name, [...(spans.get(name) ?? []), cpuMs(before)]);
   return result;
 }
 
@@ -68,7 +68,5 @@ for (let round = 0; round < rounds; round++) {
 }
 console.log(`${seriesCount} series, ${bytes.length} bytes, Node ${process.version}`);
 for (const [name, all] of spans) {
-  const [first] = all;
-  const median = all.toSorted((a, b) => a - b)[all.length >> 1]!;
-  console.log(`${name.padEnd(12)} first ${first!.toFixed(0)} ms   median ${median.toFixed(0)} ms`);
+  console.log(`${name.padEnd(12)} first ${all[0]!.toFixed(0)} ms   median ${median(all).toFixed(0)} ms`);
 }

@@ -12,6 +12,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { kinds } from '../test/rotation-model/kinds.ts';
 import { type ModelOptions, play, type Verdict } from '../test/rotation-model/play.ts';
+import { cpuMs } from './figures.ts';
 
 /** The number of failures that each process shows. */
 const shownFailures = 10;
@@ -63,8 +64,7 @@ async function playPart(kind: string, options: ModelOptions, seeds: number[], st
           .slice(0, Number(process.env.MODEL_WIDTH ?? 200))}`,
       );
   }
-  const { user, system } = process.cpuUsage();
-  print(JSON.stringify({ ...totals, cpuMs: (user + system) / 1000 }));
+  print(JSON.stringify({ ...totals, cpuMs: cpuMs() }));
 }
 
 function runPart(args: readonly string[], totals: Totals): Promise<void> {
@@ -90,10 +90,10 @@ async function playKind(kind: string, from: number, end: number): Promise<boolea
     runPart([kind, String(from + at), String(end), String(processes)], totals),
   );
   await Promise.all(parts);
-  const { seeds, failed, lines, rotations, kills, cpuMs } = totals;
+  const { seeds, failed, lines, rotations, kills } = totals;
   print(
     `${kind}: ${seeds} seeds from ${from}: ${failed} failed; ${lines} lines, ${rotations} rotations, ${kills} kills; ` +
-      `${(cpuMs / seeds).toFixed(1)} ms of CPU per seed`,
+      `${(totals.cpuMs / seeds).toFixed(1)} ms of CPU per seed`,
   );
   return failed === 0;
 }

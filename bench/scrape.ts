@@ -15,18 +15,13 @@ import { createPageReader } from '../src/sources/scrape/exposition/page-reader.t
 import { createPageSeries } from '../src/sources/scrape/series/page-series.ts';
 import { numberAt } from './arguments.ts';
 import { generatePage } from './exposition.ts';
+import { cpuMs, median } from './figures.ts';
 
 const lines = numberAt(0, 'LINES', 100_000);
 const rounds = 15;
 const warmUp = 4;
 const chunkBytes = 64 * 1024;
 
-const cpuMs = (since: NodeJS.CpuUsage): number => {
-  const { user, system } = process.cpuUsage(since);
-  return (user + system) / 1000;
-};
-const median = (numbers: number[]): number =>
-  numbers.length === 0 ? 0 : numbers.toSorted((a, b) => a - b)[numbers.length >> 1]!;
 const rounded = (number: number): number => Number(number.toFixed(1));
 
 /** Parses like a short program would: lines, one pattern per line, a map by the text of the series. */

@@ -5,17 +5,15 @@
  *
  *   npm run bench -- start [RUNS] [OTHER_ROOT]      default 15 runs; `NODE` names another node
  */
-import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { loadavg, tmpdir } from 'node:os';
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { numberAt, rootsFrom } from './arguments.ts';
-import { ticksPerSecond, usageOf } from './process.ts';
+import { median } from './figures.ts';
+import { configIn, mainOf, newPlace, startAgent, stopped, usageOf } from './process.ts';
 
 const runs = numberAt(0, 'RUNS', 15);
 const roots = rootsFrom(1);
-const node = process.env.NODE ?? process.execPath;
-const place = mkdtempSync(join(tmpdir(), 'svc-agent-start-'));
+const place = newPlace('start');
 const roles = ['frontend', 'history', 'matching', 'worker'];
 
 const service = (role: string) => `  ${role}:
@@ -23,12 +21,9 @@ const service = (role: string) => `  ${role}:
     health: {url: http://127.0.0.1:9/health}
     scrape: {url: http://127.0.0.1:9/metrics}
 `;
-const config = join(place, 'agent.yaml');
-writeFileSync(
-  config,
-  `stateDirectory: ${join(place, 'state')}
-metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
-admin: {listenAddress: 127.0.0.1:0}
+const config = configIn(
+  place,
+  `admin: {listenAddress: 127.0.0.1:0}
 stores: [{name: persistence, kind: postgres, address: 127.0.0.1:9, databases: {persistence: svc}}]
 services:
 ${roles.map(service).join('')}`,
@@ -40,57 +35,32 @@ interface Start {
   peakMiB: number;
 }
 
-/** The CPU time of children that ended and were waited for. */
-function endedChildrenCpuMs(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    .replace(/^.*\) /, '')
-    .split(' ');
-  return ((Number(fields[13]) + Number(fields[14])) / ticksPerSecond) * 1000;
-}
-
-function start(root: string): Promise<Start> {
+async function start(root: string): Promise<Start> {
   const begunMs = performance.now();
-  const child = spawn(node, [join(root, 'dist', 'main.js'), 'run', '-c', config], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let output = '';
-  return new Promise((resolve, reject) => {
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      output += text;
-      if (!output.includes('"msg":"ready"') || child.killed) return;
-      const wallMs = performance.now() - begunMs;
-      const { cpuSeconds, peakMiB } = usageOf(child.pid!);
-      const started = { wallMs, cpuMs: cpuSeconds * 1000 + endedChildrenCpuMs(child.pid!), peakMiB };
-      child.once('exit', () => resolve(started));
-      child.kill('SIGTERM');
-    });
-    child.once('exit', () => !child.killed && reject(new Error(`the agent ended: ${output}`)));
-  });
+  const { child, pid } = await startAgent(config, { main: mainOf(root) });
+  const wallMs = performance.now() - begunMs;
+  const { cpuSeconds, endedChildrenCpuSeconds, peakMiB } = usageOf(pid);
+  await stopped(child);
+  return { wallMs, cpuMs: (cpuSeconds + endedChildrenCpuSeconds) * 1000, peakMiB };
 }
 
-const median = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1]!;
-
-try {
-  for (const root of roots) await start(root);
-  const all: Start[][] = roots.map(() => []);
-  for (let run = 0; run < runs; run++) {
-    for (const [i, root] of roots.entries()) all[i]!.push(await start(root));
-  }
-  const load = loadavg()[0]!.toFixed(1);
-  console.log(`${runs} starts each, load ${load}`);
-  for (const [i, starts] of all.entries()) {
-    const of = (key: keyof Start) => starts.map((one) => one[key]);
-    const wall = of('wallMs');
-    console.log(
-      `${roots[i]}: ready in ${median(wall).toFixed(0)} ms (${Math.min(...wall).toFixed(0)} to ${Math.max(...wall).toFixed(0)}), CPU ${median(of('cpuMs')).toFixed(0)} ms, peak ${median(of('peakMiB')).toFixed(1)} MiB`,
-    );
-  }
-  const [one, other] = all;
-  if (one && other) {
-    const ratio = (key: 'wallMs' | 'cpuMs') =>
-      median(one.map((start, i) => start[key] / other[i]![key])).toFixed(2);
-    console.log(`ratio, pair by pair: time ${ratio('wallMs')}, CPU ${ratio('cpuMs')}`);
-  }
-} finally {
-  rmSync(place, { recursive: true, force: true });
+for (const root of roots) await start(root);
+const all: Start[][] = roots.map(() => []);
+for (let run = 0; run < runs; run++) {
+  for (const [i, root] of roots.entries()) all[i]!.push(await start(root));
+}
+const load = loadavg()[0]!.toFixed(1);
+console.log(`${runs} starts each, load ${load}`);
+for (const [i, starts] of all.entries()) {
+  const of = (key: keyof Start) => starts.map((one) => one[key]);
+  const wall = of('wallMs');
+  console.log(
+    `${roots[i]}: ready in ${median(wall).toFixed(0)} ms (${Math.min(...wall).toFixed(0)} to ${Math.max(...wall).toFixed(0)}), CPU ${median(of('cpuMs')).toFixed(0)} ms, peak ${median(of('peakMiB')).toFixed(1)} MiB`,
+  );
+}
+const [one, other] = all;
+if (one && other) {
+  const ratio = (key: 'wallMs' | 'cpuMs') =>
+    median(one.map((start, i) => start[key] / other[i]![key])).toFixed(2);
+  console.log(`ratio, pair by pair: time ${ratio('wallMs')}, CPU ${ratio('cpuMs')}`);
 }

@@ -15,6 +15,7 @@ import { tagKeysWith } from '../src/sources/statsd/lines/line-format.ts';
 import { createLineReader } from '../src/sources/statsd/lines/line-reader.ts';
 import { createSeriesRecorder } from '../src/sources/statsd/lines/statsd-series.ts';
 import { createStatsd } from '../src/sources/statsd/source.ts';
+import { cpuMs, median } from './figures.ts';
 import { pause } from './process.ts';
 
 const types = ['c', 'ms', 'g', 'h'] as const;
@@ -42,12 +43,6 @@ function pack(bytes: number, lines: number): Buffer[] {
   }
   return [...datagrams, Buffer.from(text)];
 }
-
-const cpuSeconds = (since: NodeJS.CpuUsage): number => {
-  const { user, system } = process.cpuUsage(since);
-  return (user + system) / 1e6;
-};
-const median = (numbers: number[]) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1]!;
 
 /** Parses like a short program would: split, a map by the text of the series. */
 function plainRead(datagram: Buffer, into: Map<string, number>): void {
@@ -97,12 +92,12 @@ function compare(datagrams: Buffer[], lines: number) {
   for (let round = 0; round < 9; round++) {
     let before = process.cpuUsage();
     for (const datagram of datagrams) reader.read(datagram, 0, datagram.length, Number.POSITIVE_INFINITY);
-    const own = cpuSeconds(before);
+    const ownMs = cpuMs(before);
     before = process.cpuUsage();
     for (const datagram of datagrams) plainRead(datagram, plain);
     if (round < 2) continue;
-    ours.push(lines / own / 1e6);
-    theirs.push(lines / cpuSeconds(before) / 1e6);
+    ours.push(lines / ownMs / 1e3);
+    theirs.push(lines / cpuMs(before) / 1e3);
   }
   return {
     ours: Number(median(ours).toFixed(2)),
@@ -188,7 +183,7 @@ async function receive(paced: Paced) {
   const sent = await run(paced, port);
   await pause(300);
   const wallSeconds = (performance.now() - startMs) / 1000 - 0.5;
-  const cpu = cpuSeconds(before);
+  const cpu = cpuMs(before) / 1000;
   statsd.pollKernelDrops();
   const datagrams = statsd.status().datagrams - warm.datagrams;
   const lines = statsd.status().lines - warm.lines;

@@ -1,13 +1,11 @@
 /** Creates the surroundings of an agent with every feature on, for the benches. */
-import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parse } from 'yaml';
 import { demoConfig, type ServiceAddresses } from '../src/agent/cli/demo/config.ts';
 import { hasPostgres, startPostgres } from '../test/postgres.ts';
+import { launch, serve } from './process.ts';
 
 export interface Surroundings {
   /** Path of the agent's configuration. */
@@ -36,38 +34,29 @@ function page(role: string, seriesCount: number): Buffer {
   return Buffer.from(`${lines.join('\n')}\n`);
 }
 
-async function servePages(roles: readonly string[], seriesCount: number) {
+async function servePages(roles: readonly string[], seriesCount: number): Promise<(role: string) => string> {
   const pages = new Map(roles.map((role) => [`/${role}`, page(role, Math.ceil(seriesCount / roles.length))]));
-  const server = createServer(({ url }, response) => {
+  const port = await serve(({ url }, response) => {
     const body = pages.get(url ?? '');
     response.writeHead(body ? 200 : 404, { 'content-type': 'text/plain; version=0.0.4' }).end(body);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: (role: string) => `http://127.0.0.1:${port}/${role}`,
-    close() {
-      server.close();
-      server.closeAllConnections();
-    },
-  };
+  return (role) => `http://127.0.0.1:${port}/${role}`;
 }
 
 /** The example service without its own activity: nothing is logged, nothing goes wrong. */
-async function startService(dist: string, directory: string, hasStore: boolean) {
+async function startService(dist: string, directory: string, hasStore: boolean): Promise<ServiceAddresses> {
   const ports = ['health', 'metrics', 'control', 'rpc', 'store'].flatMap((what) => [`--${what}-port`, '0']);
   const quiet = ['--rate', '1', '--incident-every', '0s', ...(hasStore ? [] : ['--no-store'])];
   const program = join(dist, 'example-service.js');
-  const child = spawn(process.execPath, [program, '--directory', directory, ...ports, ...quiet], {
+  const child = launch(process.execPath, [program, '--directory', directory, ...ports, ...quiet], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
-  const addresses = await new Promise<ServiceAddresses>((resolve, reject) => {
+  return new Promise((resolve, reject) => {
     child.once('exit', (code) => reject(new Error(`the example service ended with ${code}`)));
-    createInterface({ input: child.stdout }).on('line', (line) => {
+    createInterface({ input: child.stdout! }).on('line', (line) => {
       if (line.startsWith('{"ready":true')) resolve(JSON.parse(line));
     });
   });
-  return { addresses, close: () => child.kill('SIGKILL') };
 }
 
 /**
@@ -76,15 +65,15 @@ async function startService(dist: string, directory: string, hasStore: boolean) 
  */
 export async function surround(
   place: string,
-  { dist, logOf, seriesCount }: { dist: string; logOf(role: string): string; seriesCount: number },
+  { root, logOf, seriesCount }: { root: string; logOf(role: string): string; seriesCount: number },
 ): Promise<Surroundings> {
+  const dist = join(root, 'dist');
   const directory = join(place, 'service');
   mkdirSync(directory);
   const postgres = hasPostgres ? await startPostgres() : undefined;
-  const service = await startService(dist, directory, !hasPostgres);
-  const { addresses } = service;
+  const addresses = await startService(dist, directory, !hasPostgres);
   const roles = Object.keys(addresses.roles);
-  const pages = await servePages(roles, seriesCount);
+  const pageOf = await servePages(roles, seriesCount);
   const describe = [process.execPath, join(dist, 'example-cli.js'), 'domain', 'describe'];
   const asked = ['--address', '{address}', '--domain', '{domain}', '--print_json'];
   const demo = parse(demoConfig(addresses, [...describe, ...asked], { metrics: 0, admin: 0 }));
@@ -93,7 +82,7 @@ export async function surround(
     demo.services[role] = {
       logs: { paths: [logOf(role)], startAt: 'beginning' },
       health: { url: health },
-      scrape: { url: pages.url(role) },
+      scrape: { url: pageOf(role) },
     };
   }
   demo.services[roles[0]!].statsd = '127.0.0.1:0';
@@ -109,14 +98,10 @@ export async function surround(
   writeFileSync(config, JSON.stringify(demo));
   return {
     config,
-    pages: roles.map(pages.url),
+    pages: roles.map(pageOf),
     postgres: postgres && `127.0.0.1:${postgres.port}`,
     health: roles.map((role) => addresses.roles[role]!.health),
     store: postgres ? 'PostgreSQL' : 'the example’s store',
-    async close() {
-      pages.close();
-      service.close();
-      await postgres?.stop();
-    },
+    close: async () => postgres?.stop(),
   };
 }

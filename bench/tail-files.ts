@@ -5,8 +5,7 @@
  *
  *   npm run bench -- tail-files [FILES] [MEGABYTES]
  */
-import { appendFileSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../src/core/clock.ts';
 import type { Log } from '../src/core/ports.ts';
@@ -14,10 +13,12 @@ import { createTailer } from '../src/sources/logs/files/tailer.ts';
 import type { LineSink } from '../src/sources/logs/sink.ts';
 import { logDefaults } from '../test/log-defaults.ts';
 import { numberAt } from './arguments.ts';
+import { cpuMs } from './figures.ts';
+import { newPlace } from './process.ts';
 
 const files = numberAt(0, 'FILES', 10_000);
 const megabytes = numberAt(1, 'MEGABYTES', 1000);
-const root = mkdtempSync(join(tmpdir(), 'svc-agent-tail-'));
+const root = newPlace('tail');
 const log: Log = { write: () => {}, named: () => log };
 
 let newlines = 0;
@@ -49,8 +50,7 @@ async function timed(call: () => unknown): Promise<{ wallMs: number; cpuMs: numb
   const cpu = process.cpuUsage();
   const began = performance.now();
   await call();
-  const { user, system } = process.cpuUsage(cpu);
-  return { wallMs: performance.now() - began, cpuMs: (user + system) / 1000 };
+  return { wallMs: performance.now() - began, cpuMs: cpuMs(cpu) };
 }
 
 async function best(rounds: number, call: () => unknown) {
@@ -63,8 +63,8 @@ async function best(rounds: number, call: () => unknown) {
 }
 
 const print = (what: string, figure: string) => process.stdout.write(`${what.padEnd(44)}${figure}\n`);
-const ms = ({ wallMs, cpuMs }: { wallMs: number; cpuMs: number }) =>
-  `${wallMs.toFixed(1)} ms, ${cpuMs.toFixed(1)} ms of CPU`;
+const ms = (took: { wallMs: number; cpuMs: number }) =>
+  `${took.wallMs.toFixed(1)} ms, ${took.cpuMs.toFixed(1)} ms of CPU`;
 
 /** The number of bytes in use, without garbage. */
 function held(): number {
@@ -125,10 +125,6 @@ async function largeFile(): Promise<void> {
   print(`reading, newlines counted, ${(bytes / 1e6).toFixed(0)} MB`, megabyteText(bytes / 1000 / least));
 }
 
-try {
-  await idleFiles('containers', 'container-*.log', (n) => `container-${n}.log`);
-  await idleFiles('generations', 'app.log*', (n) => (n === 0 ? 'app.log' : `app.log-${20_000_000 + n}`));
-  await largeFile();
-} finally {
-  rmSync(root, { recursive: true, force: true });
-}
+await idleFiles('containers', 'container-*.log', (n) => `container-${n}.log`);
+await idleFiles('generations', 'app.log*', (n) => (n === 0 ? 'app.log' : `app.log-${20_000_000 + n}`));
+await largeFile();

@@ -3,15 +3,16 @@
  * buffer) and the sinks per line, with the default families. `JSON.parse` per line over the same file is measured in the same
  * run. Usage: npm run bench -- tail-lines [LINES]
  */
-import { closeSync, mkdtempSync, openSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, openSync, readSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../src/core/clock.ts';
 import type { Counter, Gauge, Intake } from '../src/core/model.ts';
 import { createLineSinks } from '../src/sources/logs/metrics/line-sinks.ts';
 import { logDefaults } from '../test/log-defaults.ts';
 import { numberAt } from './arguments.ts';
-import { logLines, type Shape, shapes } from './lines.ts';
+import { cpuMs } from './figures.ts';
+import { logLines, shapes } from './lines.ts';
+import { newPlace } from './process.ts';
 
 const chunkBytes = 256 * 1024;
 const rounds = 8;
@@ -92,26 +93,21 @@ function speedOf(work: (path: string) => void, path: string): number {
   for (let round = 0; round < rounds; round++) {
     const before = process.cpuUsage();
     work(path);
-    const { user, system } = process.cpuUsage(before);
-    best = Math.max(best, statSync(path).size / (user + system));
+    best = Math.max(best, statSync(path).size / cpuMs(before) / 1000);
   }
   return best;
 }
 
 const lineCount = numberAt(0, 'LINES', 300_000);
-const place = mkdtempSync(join(tmpdir(), 'svc-agent-lines-'));
-try {
-  for (const shape of shapes as readonly Shape[]) {
-    const path = join(place, `${shape}.log`);
-    writeFileSync(path, logLines(shape, lineCount));
-    const counted = speedOf(createCount(), path);
-    const parsed = speedOf(parse, path);
-    const lineBytes = Math.round(statSync(path).size / lineCount);
-    process.stdout.write(
-      `${shape}: ${lineBytes} B a line, counted ${counted.toFixed(0)} MB/CPU-s, ` +
-        `JSON.parse ${parsed.toFixed(0)} MB/CPU-s, ratio ${(counted / parsed).toFixed(1)}\n`,
-    );
-  }
-} finally {
-  rmSync(place, { recursive: true, force: true });
+const place = newPlace('lines');
+for (const shape of shapes) {
+  const path = join(place, `${shape}.log`);
+  writeFileSync(path, logLines(shape, lineCount));
+  const counted = speedOf(createCount(), path);
+  const parsed = speedOf(parse, path);
+  const lineBytes = Math.round(statSync(path).size / lineCount);
+  process.stdout.write(
+    `${shape}: ${lineBytes} B a line, counted ${counted.toFixed(0)} MB/CPU-s, ` +
+      `JSON.parse ${parsed.toFixed(0)} MB/CPU-s, ratio ${(counted / parsed).toFixed(1)}\n`,
+  );
 }

@@ -2,17 +2,26 @@
  * Reads the same log file with the built agent and with mtail and an equivalent program: CPU seconds and peak memory of whole
  * processes, with their counts compared. `npm run bench -- tail [MB]`, default 512.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { numberAt } from './arguments.ts';
+import { sumOn, textOf } from './figures.ts';
 import { logLines, type Shape, shapes } from './lines.ts';
-import { hasCommand, pause, type Usage, usageOf } from './process.ts';
+import {
+  configIn,
+  hasCommand,
+  hasEnded,
+  launch,
+  newPlace,
+  pause,
+  startAgent,
+  type Usage,
+  usageOf,
+} from './process.ts';
 
 const megabytes = numberAt(0, 'MEGABYTES', 512);
-const agentMain = join(process.env.SVC_AGENT_ROOT ?? '.', 'dist', 'main.js');
-const place = mkdtempSync(join(tmpdir(), 'svc-agent-tail-'));
+const place = newPlace('tail');
 
 /** Writes a file of at least `bytes` that repeats one block; returns its number of lines. */
 function writeLines(path: string, shape: Shape, bytes: number): number {
@@ -29,55 +38,34 @@ interface Counted extends Usage {
   entries: number;
 }
 
-/** Reads the sum of a counter from a page of text until it has reached the wanted value. */
-async function whenCounted(url: () => string, family: string, wanted: number): Promise<number> {
+/** Reads the sum of a counter from the page of a process until it has reached the wanted value. */
+async function whenCounted(
+  child: ChildProcess,
+  url: string,
+  family: string,
+  wanted: number,
+): Promise<number> {
   const deadlineMs = performance.now() + 120_000;
-  for (;;) {
-    if (performance.now() > deadlineMs) throw new Error('not counted within two minutes');
-    const page = await fetch(url()).then(
-      (response) => response.text(),
-      () => '',
-    );
-    const sum = [...page.matchAll(new RegExp(`^${family}\\{.*\\} (\\S+)`, 'gm'))].reduce(
-      (n, [, v]) => n + Number(v),
-      0,
-    );
+  while (performance.now() < deadlineMs && !hasEnded(child)) {
+    const sum = sumOn(await textOf(url), family);
     if (sum >= wanted) return sum;
     await pause(100);
   }
-}
-
-async function measured(child: ChildProcess, counted: Promise<number>): Promise<Counted> {
-  const ended = new Promise<never>((_, reject) =>
-    child.on('exit', (code) => reject(new Error(`ended early with ${code}`))),
-  );
-  ended.catch(() => {});
-  const entries = await Promise.race([counted, ended]);
-  const usage = usageOf(child.pid!);
-  child.kill('SIGKILL');
-  return { ...usage, entries };
+  throw new Error('the process ended, or did not count the lines within two minutes');
 }
 
 async function agent(log: string, lines: number): Promise<Counted> {
-  const directory = mkdtempSync(join(place, 'agent-'));
-  const config = join(directory, 'agent.yaml');
-  writeFileSync(
-    config,
-    `roles: [history]
-stateDirectory: ${join(directory, 'state')}
-metrics: {pullmetrics: {listenAddress: 127.0.0.1:0}}
-admin: ~
-services: {history: {logs: {paths: [${log}], startAt: beginning}}}
-`,
+  const logs = `{paths: [${log}], startAt: beginning}`;
+  const config = configIn(
+    mkdtempSync(join(place, 'agent-')),
+    `roles: [history]\nadmin: ~\nservices: {history: {logs: ${logs}}}\n`,
   );
-  const child = spawn(process.execPath, [agentMain, 'run', '-c', config], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let output = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
-  const url = () =>
-    `http://${/"listener":"metrics","address":"([^"]+)"/.exec(output)?.[1] ?? '127.0.0.1:1'}/metrics`;
-  return measured(child, whenCounted(url, 'svc_log_entries_total', lines));
+  const { child, pid, address } = await startAgent(config);
+  const url = `http://${address('metrics')}/metrics`;
+  const entries = await whenCounted(child, url, 'svc_log_entries_total', lines);
+  const usage = usageOf(pid);
+  child.kill('SIGKILL');
+  return { ...usage, entries };
 }
 
 /**
@@ -100,18 +88,10 @@ async function mtail(log: string, lines: number): Promise<Counted> {
   const directory = mkdtempSync(join(place, 'mtail-'));
   const programFile = join(directory, 'svc.mtail');
   writeFileSync(programFile, program);
-  const child = spawn(
-    'sh',
-    [
-      '-c',
-      `exec mtail --one_shot --one_shot_format=prometheus --progs ${programFile} --logs ${log} --logtostderr`,
-    ],
-    {
-      stdio: ['ignore', 'pipe', 'ignore'],
-    },
-  );
+  const options = `--one_shot --one_shot_format=prometheus --progs ${programFile} --logs ${log} --logtostderr`;
+  const child = launch('mtail', options.split(' '), { stdio: ['ignore', 'pipe', 'ignore'] });
   let page = '';
-  let usage: Usage = { cpuSeconds: 0, residentMiB: 0, anonymousMiB: 0, peakMiB: 0 };
+  let usage = usageOf(child.pid!);
   const sampling = setInterval(() => {
     try {
       const seen = usageOf(child.pid!);
@@ -121,14 +101,11 @@ async function mtail(log: string, lines: number): Promise<Counted> {
       clearInterval(sampling);
     }
   }, 10);
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (page += text));
+  child.stdout!.setEncoding('utf8').on('data', (text: string) => (page += text));
   const status = await new Promise((resolve) => child.on('close', resolve));
   clearInterval(sampling);
   if (status !== 0) throw new Error(`mtail ended with ${status}`);
-  const entries = [...page.matchAll(/^svc_log_entries_total\{.*\} (\d+)/gm)].reduce(
-    (n, [, v]) => n + Number(v),
-    0,
-  );
+  const entries = sumOn(page, 'svc_log_entries_total');
   if (entries === 0 && lines > 0) throw new Error('mtail counted nothing');
   return { ...usage, entries };
 }
@@ -156,9 +133,5 @@ async function compare(shape: Shape, megabytesOfShape: number): Promise<void> {
   rmSync(log);
 }
 
-try {
-  if (!hasMtail) console.log('mtail is not installed: no comparison');
-  for (const shape of shapes) await compare(shape, shape === 'flat' ? megabytes : Math.min(megabytes, 128));
-} finally {
-  rmSync(place, { recursive: true, force: true });
-}
+if (!hasMtail) console.log('mtail is not installed: no comparison');
+for (const shape of shapes) await compare(shape, shape === 'flat' ? megabytes : Math.min(megabytes, 128));

@@ -26,10 +26,8 @@ const place = mkdtempSync(join(tmpdir(), 'svc-agent-bench-'));
 try {
   symlinkSync(join(root, 'node_modules'), join(place, 'node_modules'));
   const outfile = join(place, `${name}.mjs`);
-  await bundle({
-    entryPoints: [entry],
-    outfile,
-  });
+  // Servers and agents that a bench has started end with its process.
+  await bundle({ entryPoints: [entry], outfile, footer: { js: 'process.exit();' } });
   const env = { ...process.env, SVC_AGENT_ROOT: root };
   process.exitCode =
     spawnSync(process.execPath, ['--expose-gc', outfile, ...args], { stdio: 'inherit', env }).status ?? 1;
