@@ -6,7 +6,17 @@ import { newFolder } from '../folder.ts';
 import { connectionTo, hasPostgres, type Postgres, schemaTable, startPostgres } from '../postgres.ts';
 import { bySize } from '../size.ts';
 import { until } from '../until.ts';
-import { command, mainFile, type Running, start } from './process.ts';
+import { mainFile, start } from './process.ts';
+import {
+  dumpsIn,
+  endOf,
+  postgresStore,
+  recoverMain,
+  startRecovery,
+  takeBackup,
+  unattended,
+  writeRecovery,
+} from './recover-round.ts';
 import { type Role, startRole } from './role.ts';
 
 // What may happen to an operator at three in the morning: services that come back by themselves, commands that hang, signals,
@@ -25,46 +35,21 @@ describe.skipIf(!hasPostgres)('recover', () => {
     services?: string;
     schema?: string;
   }
-  const configure = ({
-    commands = '',
-    stop,
-    begin,
-    services,
-    schema = "{persistence: '0.8'}",
-  }: Settings = {}) =>
-    writeFileSync(
-      file,
-      `stateDirectory: ${join(place, 'state')}
-${services ?? `roles: [history]\nservices: {history: {health: '${role.health}'}}`}
-stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}, schema: ${schema}}]
-backups:
-  - {name: nightly, store: main, database: persistence, type: full, source: {files: {directory: ${dumps}, pattern: '\\.dump$', settle: 1ms, takenFrom: primary}}}
-recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[${role.stop}]`}, startServices: ${begin ?? `[${role.start}]`}}}
-`,
-    );
-  const recover = (...args: string[]): Running => {
-    const words = ['recover', 'database-corruption', '-c', file, '--store', 'main', '--database'];
-    const run = start(process.execPath, [
-      ...[mainFile, ...words, 'persistence', '--execute', '--yes', '--confirm', 'main', ...args],
-    ]);
-    run.child.stdin?.end();
-    return run;
-  };
-  const ended = async (run: Running) => ({ status: await run.ended, output: run.output() });
+  const configure = ({ schema, ...settings }: Settings = {}) =>
+    writeRecovery(place, role, {
+      store: postgresStore(server.port, schema),
+      backups: dumpsIn(dumps),
+      ...settings,
+    });
+  const recover = (...args: string[]) => recoverMain(file, ...args);
   const query = async (sql: string) => {
     const { rows } = await server.query(sql, 'svc');
     await server.disconnect();
     return rows;
   };
   const count = async () => (await query('SELECT count(*)::int AS n FROM executions'))[0].n;
-  const dump = (name: string) => {
-    const words = ['pg_dump', ...connectionTo(server), '-Fc'];
-    const { status, stderr } = command([
-      ...['backup', 'run', '--job', 'nightly', '-c', file, '--', ...words],
-      ...['-f', join(dumps, name), 'svc'],
-    ]);
-    expect(status, stderr).toBe(0);
-  };
+  const dump = (name: string) =>
+    takeBackup(file, 'pg_dump', ...connectionTo(server), '-Fc', '-f', join(dumps, name), 'svc');
   const startText = () => `The services are stopped. To start them: $ ${role.start.join(' ')}`;
 
   beforeAll(async () => {
@@ -93,7 +78,7 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
     await query('DELETE FROM executions WHERE i > 10');
     const answers = `until curl --silent --output /dev/null ${role.health}; do :; done`;
     configure({ commands: `restore: [sh, -c, '${role.start.join(' ')}; ${answers}'], ` });
-    const disturbed = await ended(recover());
+    const disturbed = await recover();
     expect(disturbed.status).toBe(1);
     expect(disturbed.output).toMatch(
       /Stopped: Restore .*: the check "every role of the service refuses connections" failed while the step was running, so the step has to be done again: history still answers/,
@@ -101,7 +86,7 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
     expect(disturbed.output).toContain('persistence of main may be restored in part.');
     execFileSync(role.stop[0]!, role.stop.slice(1));
     configure();
-    const { status, output } = await ended(recover());
+    const { status, output } = await recover();
     expect({ status, output }).toMatchObject({ status: 0 });
     expect(output).toContain(startText());
     expect(await count()).toBe(500);
@@ -110,12 +95,12 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
 
   test('a stop command that hangs and ignores signals: it is said, and the second signal kills it', async () => {
     configure({ stop: `[sh, -c, 'trap "" TERM INT; echo hangs; while :; do sleep 0.2; done']` });
-    const run = recover();
+    const run = startRecovery(file, ...unattended);
     await until('it hangs', () => run.output().includes('\nhangs'));
     run.child.kill('SIGINT');
     await until('it says so', () => run.output().includes('a second signal kills it'));
     run.child.kill('SIGINT');
-    const { status, output } = await ended(run);
+    const { status, output } = await endOf(run);
     expect({ status, output }).toMatchObject({ status: 1 });
     expect(output).toContain('Stopped: Stop the services: sh ended with SIGKILL');
     expect(output).toContain(startText());
@@ -125,15 +110,15 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
     '%s while a check waits for services that do not stop: what is down is said, and the run goes on',
     async (signal) => {
       configure({ stop: "['true']" });
-      const run = recover();
+      const run = startRecovery(file, ...unattended);
       await until('it waits', () => run.output().includes('Step 3 of 7'));
       run.child.kill(signal);
-      const { status, output } = await ended(run);
+      const { status, output } = await endOf(run);
       expect({ status, output }).toMatchObject({ status: 1 });
       expect(output).toContain('interrupted by a signal');
       expect(output).toContain(startText());
       execFileSync(role.stop[0]!, role.stop.slice(1));
-      const again = await ended(recover());
+      const again = await recover();
       expect(again).toMatchObject({ status: 0 });
       expect(await role.isUp()).toBe(true);
     },
@@ -141,22 +126,22 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
 
   test('a start command that fails: the services may be down, and it is said how to start them', async () => {
     configure({ begin: "['false']" });
-    const { status, output } = await ended(recover());
+    const { status, output } = await recover();
     expect({ status, output }).toMatchObject({ status: 1 });
     expect(output).toContain('The services may be down: nothing has shown yet that they started.');
     expect(output).toContain('To start them: $ false');
     expect(output).not.toContain('The services are stopped.');
     expect(await role.isUp()).toBe(false);
     configure();
-    expect(await ended(recover())).toMatchObject({ status: 0 });
+    expect(await recover()).toMatchObject({ status: 0 });
     expect(await role.isUp()).toBe(true);
   });
 
   test('a second run beside the first is refused, and says what is down', async () => {
     configure({ commands: `safetyCopy: [sh, -c, 'echo copies; exec sleep 600.125'], ` });
-    const run = recover();
+    const run = startRecovery(file, ...unattended);
     await until('it copies', () => run.output().includes('\ncopies'));
-    const second = await ended(recover('--restart'));
+    const second = await recover('--restart');
     expect(second).toMatchObject({
       status: 1,
       output: expect.stringMatching(/a run of database-corruption \(pid \d+, since .*\) is under way/),
@@ -175,7 +160,7 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
     mkdirSync(path('folder'), { recursive: true });
     writeFileSync(join(path('folder'), 'PG_VERSION'), '15\n');
     for (const name of ['a.dump.gpg', 'b.dump', 'empty.dump', 'folder']) {
-      const { status, output } = await ended(recover('--backup', path(name)));
+      const { status, output } = await recover('--backup', path(name));
       expect({ status, output }).toMatchObject({
         status: 1,
         output: expect.stringMatching(/(?:FAILED |unknown) a verified backup can be restored/),
@@ -201,7 +186,7 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
         ...['--execute', '--yes', '--confirm', 'main'],
       ]);
       run.child.stdin?.end();
-      const { status, output } = await ended(run);
+      const { status, output } = await endOf(run);
       chmodSync(dumped, 0o644);
       expect({ status, output }).toMatchObject({ status: 1 });
       expect(output).toMatch(/(?:FAILED |unknown) a verified backup can be restored: .*/);
@@ -218,7 +203,7 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
     ],
     [
       'nothing tells the schema, the workflows and the newest row',
-      { schema: '{}' },
+      { schema: '' },
       [
         /Not proved: the schema has the version.*set stores\[\]\.schema/,
         /Not proved: there are workflows in persistence of main: set/,
@@ -228,7 +213,7 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
   ] as const)('%s: that is not proved, and the run is no drill', async (_, settings, messages) => {
     configure(settings);
     const args = 'services' in settings ? ['--force', 'nothing to look at'] : [];
-    const { status, output } = await ended(recover(...args));
+    const { status, output } = await recover(...args);
     expect({ status, output }).toMatchObject({ status: 0 });
     for (const message of messages) expect(output).toMatch(message);
     expect(output).toContain('This run is not recorded as a drill.');
@@ -239,7 +224,7 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
     await query('ALTER TABLE executions RENAME TO kept; CREATE TABLE executions (i int)');
     dump('b.dump');
     configure({ commands: `countWorkflows: ${psql}, ` });
-    const empty = await ended(recover('--backup', join(dumps, 'b.dump')));
+    const empty = await recover('--backup', join(dumps, 'b.dump'));
     expect(empty).toMatchObject({
       status: 1,
       output: expect.stringMatching(/FAILED +there are workflows in persistence of main: there are none/),
@@ -248,7 +233,7 @@ recovery: {allowExecute: true, commands: {${commands}stopServices: ${stop ?? `[$
     expect(await role.isUp()).toBe(false);
     await query('ALTER TABLE schema_version RENAME TO old_version');
     dump('c.dump');
-    const missing = await ended(recover('--restart', '--backup', join(dumps, 'c.dump')));
+    const missing = await recover('--restart', '--backup', join(dumps, 'c.dump'));
     expect(missing).toMatchObject({
       status: 1,
       output: expect.stringMatching(/FAILED +(?:the schema has the version|main answers)/),

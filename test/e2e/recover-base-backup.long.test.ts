@@ -17,6 +17,7 @@ import {
 } from '../postgres.ts';
 import { until } from '../until.ts';
 import { mainFile, start } from './process.ts';
+import { basesIn, postgresStore, writeRecovery } from './recover-round.ts';
 import { type Role, startRole } from './role.ts';
 
 // database-corruption with a base backup and the archived log: the operator runs the lines that the program prints.
@@ -61,23 +62,12 @@ describe.skipIf(!hasPostgres || process.getuid?.() !== 0)('recover from a base b
   });
 
   test('the rows come back, those of the log too, and the drill is recorded', async () => {
-    writeFileSync(
-      file,
-      `stateDirectory: ${join(place, 'state')}
-roles: [history]
-services: {history: {health: '${role.health}'}}
-stores: [{name: main, kind: postgres, address: '127.0.0.1:${frontPort()}', user: postgres, databases: {persistence: svc}}]
-backups:
-  - {name: base, store: main, type: full, source: {files: {directory: ${backups}, pattern: '^base-', settle: 1ms}}, integrity: {level: checksum}}
-  - {name: wal, store: main, type: log, source: {segments: {directory: ${wal()}, log: wal, settle: 1ms}}}
-recovery:
-  allowExecute: true
-  commands:
-    stopServices: [${role.stop}]
-    startServices: [${role.start}]
-    countWorkflows: [psql, --host=127.0.0.1, --port=${frontPort()}, --username=postgres, --no-align, --tuples-only, '--command=SELECT count(*) FROM executions', '{database}']
-`,
-    );
+    const psql = `[psql, --host=127.0.0.1, --port=${frontPort()}, --username=postgres, --no-align, --tuples-only`;
+    writeRecovery(place, role, {
+      store: postgresStore(frontPort(), ''),
+      backups: basesIn(backups, wal(), ', integrity: {level: checksum}'),
+      commands: `countWorkflows: ${psql}, '--command=SELECT count(*) FROM executions', '{database}'], `,
+    });
     const at = frontPort();
     await server.kill();
     // Connections are refused, as on a host where the address is the server's own.

@@ -1,10 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { connectionTo, hasPostgres, type Postgres, startPostgres } from '../postgres.ts';
 import { folder } from '../run-folder.ts';
 import { mainFile, start } from './process.ts';
+import { endOf, writeRecovery } from './recover-round.ts';
 import { startRole } from './role.ts';
 
 const databases = { persistence: 'svc', visibility: 'svc_visibility' } as const;
@@ -15,24 +16,17 @@ const names = Object.keys(databases) as Database[];
 async function openCluster(directory: string, server: Postgres, dumps: string) {
   const role = await startRole(directory, { isDown: true });
   onTestFinished(role.remove);
-  const file = join(directory, 'agent.yaml');
   const backup = (database: Database) =>
     `  - {name: ${database}, store: main, database: ${database}, type: full, integrity: {level: full}, source: {files: {directory: ${dumps}, pattern: '^${database}.*\\.dump$', settle: 1ms, takenFrom: primary}}}\n`;
-  writeFileSync(
-    file,
-    `stateDirectory: ${join(directory, 'state')}
-roles: [history]
-services: {history: {health: '${role.health}'}}
-stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc, visibility: svc_visibility}, schema: {persistence: '0.8', visibility: '0.8'}}]
-backups:
-${names.map(backup).join('')}recovery: {allowExecute: true, commands: {deploy: [${role.start}]}}
-`,
-  );
+  const file = writeRecovery(directory, role, {
+    store: `{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc, visibility: svc_visibility}, schema: {persistence: '0.8', visibility: '0.8'}}`,
+    backups: names.map(backup).join(''),
+  });
   // The child is not synchronous: the history role answers from this process.
   const agent = async (command: string, subcommand: string, ...args: string[]) => {
     const started = start(process.execPath, [mainFile, command, subcommand, '-c', file, ...args]);
     started.child.stdin?.end();
-    return { status: await started.ended, output: started.output() };
+    return endOf(started);
   };
   return { role, agent };
 }

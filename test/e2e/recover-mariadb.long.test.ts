@@ -1,12 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
 import { hasMariadb, type Mariadb, schemaStatements, startMariadb, usersStatements } from '../mariadb.ts';
 import { until } from '../until.ts';
-import { command } from './process.ts';
-import { recoverMain } from './recover-round.ts';
+import { dumpsIn, logIn, mariadbStore, recoverMain, takeBackup, writeRecovery } from './recover-round.ts';
 import { type Role, startRole } from './role.ts';
 
 // The whole procedure on a real MariaDB, through the built program: back up, destroy, recover, and the rows are back.
@@ -31,27 +30,10 @@ describe.skipIf(!hasMariadb || !hasPrograms)('database-corruption on MariaDB', (
     await server.sql(
       'CREATE PROCEDURE svc_main.prune() DELETE FROM svc_main.executions WHERE shard_id > 1000000',
     );
-    writeFileSync(
-      file,
-      `stateDirectory: ${join(place, 'state')}
-roles: [history]
-services: {history: {health: '${role.health}'}}
-stores:
-  - {name: main, kind: mysql, address: '127.0.0.1:${server.port}', user: full, password: swordfish,
-     databases: {persistence: svc_main}, schema: {persistence: '0.8'}}
-backups:
-  - name: nightly
-    store: main
-    database: persistence
-    type: full
-    source: {files: {directory: ${dumps}, pattern: '\\.sql\\.gz$', settle: 1ms, takenFrom: primary, timeZone: '${Intl.DateTimeFormat().resolvedOptions().timeZone}'}}
-    integrity: {level: full}
-  - {name: log, store: main, type: log, source: {segments: {directory: ${logs}, log: binlog, settle: 1ms}}}
-recovery:
-  allowExecute: true
-  commands: {stopServices: [${role.stop}], startServices: [${role.start}]}
-`,
-    );
+    writeRecovery(place, role, {
+      store: mariadbStore(server.port),
+      backups: dumpsIn(dumps, { isSql: true, more: ', integrity: {level: full}' }) + logIn(logs, 'binlog'),
+    });
   });
   afterAll(async () => {
     await server?.stop();
@@ -70,10 +52,7 @@ recovery:
     const dump =
       `mariadb-dump --no-defaults --host=127.0.0.1 --port=${server.port} --user=root --single-transaction ` +
       `--master-data=2 --routines --triggers --events --hex-blob svc_main | gzip > ${dumps}/${name}.sql.gz`;
-    const dumped = command([
-      ...['backup', 'run', '--job', 'nightly', '-c', file, '--', 'bash', '-o', 'pipefail', '-c', dump],
-    ]);
-    expect(dumped.status, dumped.stderr).toBe(0);
+    takeBackup(file, 'bash', '-o', 'pipefail', '-c', dump);
   };
   /** Copies the closed files of the log, as the planned job does. */
   const archiveLog = async () => {

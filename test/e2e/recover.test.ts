@@ -4,7 +4,16 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
 import { connectionTo, hasPostgres, type Postgres, schemaTable, startPostgres } from '../postgres.ts';
-import { command, commandHere, mainFile, start } from './process.ts';
+import { command, commandHere } from './process.ts';
+import {
+  dumpsIn,
+  endOf,
+  postgresStore,
+  recoverMain,
+  startRecovery,
+  takeBackup,
+  writeRecovery,
+} from './recover-round.ts';
 import { type Role, startRole } from './role.ts';
 
 // database-corruption on a real store, through the built program.
@@ -14,21 +23,8 @@ describe.skipIf(!hasPostgres)('recover', () => {
   const place = newFolder(afterAll);
   const dumps = join(place, 'dumps');
   const file = join(place, 'agent.yaml');
-  const subject = ['--store', 'main', '--database', 'persistence'];
-  const execute = [...subject, '--execute', '--yes'];
+  const recover = (...args: string[]) => recoverMain(file, ...args);
 
-  const recover = async (...args: string[]) => {
-    const running = start(process.execPath, [
-      mainFile,
-      'recover',
-      'database-corruption',
-      '-c',
-      file,
-      ...args,
-    ]);
-    running.child.stdin?.end();
-    return { status: await running.ended, output: running.output() };
-  };
   /** Runs a query without leaving a session behind, which would refuse a restore. */
   const query = async (sql: string, database = 'svc') => {
     const { rows } = await server.query(sql, database);
@@ -36,27 +32,14 @@ describe.skipIf(!hasPostgres)('recover', () => {
     return rows;
   };
   const count = async () => (await query('SELECT count(*)::int AS n FROM executions'))[0].n;
-  const configure = (more: string) =>
-    writeFileSync(
-      file,
-      `stateDirectory: ${join(place, 'state')}
-roles: [history]
-services: {history: {health: '${role.health}'}}
-stores: [{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}}]
-backups:
-  - name: nightly
-    store: main
-    database: persistence
-    type: full
-    source: {files: {directory: ${dumps}, pattern: '\\.dump$', settle: 1ms, takenFrom: primary}}
-    integrity: {level: full}
-${more}`,
-    );
-
-  const configureCommands = (more = '', recovery = '') =>
-    configure(
-      `recovery: {allowExecute: true, ${recovery}commands: {${more}stopServices: [${role.stop}], startServices: [${role.start}]}}\n`,
-    );
+  const configure = (commands = '', store = postgresStore(server.port, '')) =>
+    writeRecovery(place, role, {
+      store,
+      backups: dumpsIn(dumps, { more: ', integrity: {level: full}' }),
+      commands,
+    });
+  const edit = (found: string | RegExp, text: string) =>
+    writeFileSync(file, readFileSync(file, 'utf8').replace(found, text));
 
   beforeAll(async () => {
     execFileSync('mkdir', ['-m', '777', dumps]);
@@ -65,13 +48,8 @@ ${more}`,
     await server.query('CREATE DATABASE svc');
     await server.query('CREATE TABLE executions AS SELECT i FROM generate_series(1, 5000) i', 'svc');
     await server.query(schemaTable, 'svc');
-    configureCommands();
-    const dumped = command([
-      ...['backup', 'run', '--job', 'nightly', '-c', file, '--'],
-      ...['pg_dump', ...connectionTo(server), '-Fc'],
-      ...['-f', join(dumps, 'a.dump'), 'svc'],
-    ]);
-    expect(dumped.status, dumped.stderr).toBe(0);
+    configure();
+    takeBackup(file, 'pg_dump', ...connectionTo(server), '-Fc', '-f', join(dumps, 'a.dump'), 'svc');
   });
   afterAll(async () => {
     await server?.stop();
@@ -87,11 +65,11 @@ ${more}`,
     ).find(({ name }) => name === 'recovery/main/persistence')?.details.drill;
 
   test('the plan names the backup and the commands, and changes nothing', async () => {
-    const { status, output } = await recover(...subject, '--plan');
+    const { status, output } = await endOf(startRecovery(file, '--plan'));
     expect(status).toBe(0);
     expect(output).toContain(`pg_restore --host 127.0.0.1 --port ${server.port}`);
     expect(output).toContain(join(dumps, 'a.dump'));
-    const plan = JSON.parse((await recover(...subject, '--plan', '--json')).output);
+    const plan = JSON.parse((await endOf(startRecovery(file, '--plan', '--json'))).output);
     expect(plan.steps.map(({ id }: { id: string }) => id)).toEqual([
       ...['confirm', 'stop-services', 'safety-copy', 'restore', 'verify-data', 'start-services'],
       'verify-workflows',
@@ -102,41 +80,36 @@ ${more}`,
 
   test.each([
     [['--confirm', 'other'], '', /main was not confirmed; add --confirm main/],
-    [['--confirm', 'main'], 'restore: [no-such-program, "{file}"], ', /no-such-program is not in the path/],
-    [
-      ['--confirm', 'main', '--until', '2020-01-01T00:00:00Z'],
-      '',
-      /no log can be applied to a dump of PostgreSQL/,
-    ],
+    [[], 'restore: [no-such-program, "{file}"], ', /no-such-program is not in the path/],
+    [['--until', '2020-01-01T00:00:00Z'], '', /no log can be applied to a dump of PostgreSQL/],
   ])('%j with %j is refused before the services stop', async (args, commands, message) => {
-    configureCommands(commands);
-    const { status, output } = await recover(...execute, ...args);
+    configure(commands);
+    const { status, output } = await recover(...args);
     expect({ status, output }).toMatchObject({ status: 1, output: expect.stringMatching(message) });
     expect(output).toContain('refused before anything was changed');
     expect(await role.isUp()).toBe(true);
     expect(await count()).toBe(5000);
-    configureCommands();
+    configure();
   });
 
   test('a role without a health check, and a restore that nothing would start again, are refused', async () => {
-    configure(`recovery: {allowExecute: true, commands: {stopServices: [${role.stop}]}}\n`);
-    const config = readFileSync(file, 'utf8');
-    const noStart = await recover(...execute, '--confirm', 'main');
+    edit(/, startServices: .*/, '}}');
+    const noStart = await recover();
     expect(noStart).toMatchObject({
       status: 1,
       output: expect.stringContaining('recovery.commands.startServices'),
     });
-    writeFileSync(file, config.replace(/services: .*/, 'services: {history: {statsd: 127.0.0.1:0}}'));
-    const blind = await recover(...execute, '--confirm', 'main');
+    edit(/services: .*/, 'services: {history: {statsd: 127.0.0.1:0}}');
+    const blind = await recover();
     expect(blind.output).toMatch(/unknown every role has a health check: set services\.history\.health/);
     expect(await role.isUp()).toBe(true);
-    configureCommands();
+    configure();
   });
 
   test('a run that fails says what is down, and goes on where it was; the rows come back', async () => {
     await query('DELETE FROM executions WHERE i > 10');
-    configureCommands(`restore: ['false'], `);
-    const failed = await recover(...execute, '--confirm', 'main');
+    configure(`restore: ['false'], `);
+    const failed = await recover();
     expect(failed).toMatchObject({
       status: 1,
       output: expect.stringContaining('false ended with exit status 1'),
@@ -146,8 +119,8 @@ ${more}`,
       'persistence of main may be restored in part. Run the same command again',
     );
     expect(await role.isUp()).toBe(false);
-    configureCommands();
-    const { status, output } = await recover(...execute, '--confirm', 'main');
+    configure();
+    const { status, output } = await recover();
     expect({ status, output }).toMatchObject({ status: 0 });
     expect(await count()).toBe(5000);
     expect(output).toContain('Done in the earlier run.');
@@ -168,7 +141,7 @@ ${more}`,
     expect(before).toHaveLength(1);
     expect((await query('SELECT count(*)::int AS n FROM executions', before[0]))[0].n).toBe(10);
     await query('CREATE TABLE later AS SELECT 1 AS i');
-    const { status, output } = await recover(...execute, '--confirm', 'main', '--no-safety-copy');
+    const { status, output } = await recover('--no-safety-copy');
     expect({ status, output }).toMatchObject({ status: 0 });
     expect(output).toMatch(/not in the backup, and stay as they are: public\.later/);
     expect(await copies()).toEqual(before);
@@ -182,21 +155,11 @@ ${more}`,
       `[psql, -h, 127.0.0.1, -p, '${server.port}', -U, postgres, -Atc, '${statement}', '{database}']`;
     const commands = `countWorkflows: ${psql('SELECT count(*) FROM executions')}, newestRow: ${psql('SELECT extract(epoch FROM max(creation_time)) FROM schema_version')}, `;
     const client = "[sh, -c, 'echo $3 $4 of $2 > /dev/stderr; echo one; echo two', sh]";
-    configureCommands(commands, `client: ${client}, `);
-    writeFileSync(
-      file,
-      readFileSync(file, 'utf8')
-        .replace(
-          'databases: {persistence: svc}',
-          "databases: {persistence: svc}, schema: {persistence: '0.8'}",
-        )
-        .replace(
-          'services: {',
-          `services: {matching: {health: '${role.health}', scrape: '${role.metrics}'}, `,
-        )
-        .replace('roles: [history]', 'roles: [history, matching]'),
-    );
-    const { status, output } = await recover(...execute, '--confirm', 'main', '--domain', 'orders');
+    configure(commands, postgresStore(server.port));
+    edit('allowExecute: true', `allowExecute: true, client: ${client}`);
+    const matching = `matching: {health: '${role.health}', scrape: '${role.metrics}'}`;
+    edit('roles: [history]\nservices: {', `roles: [history, matching]\nservices: {${matching}, `);
+    const { status, output } = await recover('--domain', 'orders');
     expect({ status, output }).toMatchObject({ status: 0 });
     expect(output).toMatch(/ok +there are workflows in persistence of main: 5000 workflows/);
     expect(output).toMatch(/ok +the service lists workflows of orders: 2 lines/);
@@ -204,15 +167,15 @@ ${more}`,
     expect(output).toMatch(/ok +workers poll for tasks: \d+ polls/);
     expect(output).not.toContain('Not proved');
     expect(drill()).toMatchObject({ procedure: 'database-corruption' });
-    configureCommands();
-    const without = await recover(...execute, '--confirm', 'main');
+    configure();
+    const without = await recover();
     expect(without.output).toMatch(/Not proved: there are workflows.*set recovery.commands.countWorkflows/);
     expect(without.output).toMatch(/Not proved: the service lists workflows of a domain: name a domain/);
   });
 
   test('a database that is gone as a whole is created again', async () => {
     await query('DROP DATABASE svc WITH (FORCE)', 'postgres');
-    const { status, output } = await recover(...execute, '--confirm', 'main');
+    const { status, output } = await recover();
     expect({ status, output }).toMatchObject({ status: 0 });
     expect(output).toContain('Nothing to run: there is no database svc');
     expect(await count()).toBe(5000);
@@ -222,7 +185,7 @@ ${more}`,
     const whole = readFileSync(join(dumps, 'a.dump'));
     const cut = join(place, 'cut.dump');
     writeFileSync(cut, whole.subarray(0, whole.length - 100));
-    const refused = await recover(...execute, '--confirm', 'main', '--backup', cut);
+    const refused = await recover('--backup', cut);
     expect(refused).toMatchObject({ status: 1, output: expect.stringMatching(/FAILED +a verified backup/) });
     expect(await count()).toBe(5000);
   });
@@ -231,10 +194,10 @@ ${more}`,
     const dump = join(dumps, 'a.dump');
     const whole = readFileSync(dump);
     writeFileSync(dump, whole.subarray(0, whole.length / 2));
-    const refused = await recover(...execute, '--confirm', 'main');
+    const refused = await recover();
     expect(refused.status).toBe(1);
     expect(refused.output).toContain('--force REASON overrides this');
-    await recover(...execute, '--confirm', 'main', '--force', 'nothing better is left');
+    await recover('--force', 'nothing better is left');
     const name = 'database-corruption.main.persistence.steps.jsonl';
     const journal = readFileSync(join(place, 'state', 'recovery-runs', name), 'utf8');
     expect(journal).toContain('"reason":"nothing better is left"');
@@ -242,8 +205,8 @@ ${more}`,
   });
 
   test('nothing is executed unless the configuration allows it', async () => {
-    configure('');
-    const { status, output } = await recover(...execute);
+    edit(/^recovery: .*/m, '');
+    const { status, output } = await recover();
     expect({ status, output }).toMatchObject({
       status: 2,
       output: expect.stringContaining('recovery.allowExecute'),

@@ -3,8 +3,17 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } 
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { startCassandra } from '../../cassandra.ts';
-import { command } from '../../e2e/process.ts';
-import { type Role, startRole } from '../../e2e/role.ts';
+import {
+  basesIn,
+  dumpsIn,
+  logIn,
+  mariadbStore,
+  openRole,
+  postgresStore,
+  runBackup,
+  writeRecovery,
+} from '../../e2e/recover-round.ts';
+import type { Role } from '../../e2e/role.ts';
 import { schemaStatements, startMariadb, usersStatements } from '../../mariadb.ts';
 import { freePort } from '../../ports.ts';
 import {
@@ -18,7 +27,6 @@ import {
   schemaTable,
   startPostgres,
 } from '../../postgres.ts';
-import { folder } from '../../run-folder.ts';
 import type { RestoreProcedure, Stage } from './killed.ts';
 
 // One stage for each kind of store and backup: a real server, its backup, its damage.
@@ -32,37 +40,13 @@ export const kinds = {
 } as const;
 
 async function openPlace(): Promise<{ path: string; role: Role }> {
-  const { path, remove } = folder();
-  onTestFinished(remove);
+  const opened = await openRole();
   // Servers run as separate users.
-  chmodSync(path, 0o755);
-  const role = await startRole(path);
-  onTestFinished(role.remove);
-  return { path, role };
+  chmodSync(opened.path, 0o755);
+  return opened;
 }
 
-function configure(
-  place: string,
-  role: Role,
-  { store, backups, commands = '' }: { store: string; backups: string; commands?: string },
-): void {
-  writeFileSync(
-    join(place, 'agent.yaml'),
-    `stateDirectory: ${join(place, 'state')}
-roles: [history]
-services: {history: {health: '${role.health}'}}
-stores: [${store}]
-backups:
-${backups}recovery: {allowExecute: true, commands: {${commands}stopServices: [${role.stop}], startServices: [${role.start}], deploy: [${role.start}]}}
-`,
-  );
-}
-
-const backUp = (place: string, line: string) =>
-  command([
-    ...['backup', 'run', '--job', 'nightly', '-c', join(place, 'agent.yaml')],
-    ...['--', 'bash', '-o', 'pipefail', '-c', line],
-  ]);
+const backUp = (file: string, line: string) => runBackup(file, 'bash', '-o', 'pipefail', '-c', line);
 
 const taken = ({ status, stderr }: ReturnType<typeof backUp>) => expect(status, stderr).toBe(0);
 
@@ -77,10 +61,7 @@ async function postgresDump(procedure: RestoreProcedure): Promise<Stage> {
   onTestFinished(() => server.stop());
   const dumps = join(path, 'dumps');
   mkdirSync(dumps);
-  configure(path, role, {
-    store: `{name: main, kind: postgres, address: '127.0.0.1:${server.port}', user: postgres, databases: {persistence: svc}, schema: {persistence: '0.8'}}`,
-    backups: `  - {name: nightly, store: main, database: persistence, type: full, source: {files: {directory: ${dumps}, pattern: '\\.dump$', settle: 1ms, takenFrom: primary}}}\n`,
-  });
+  const file = writeRecovery(path, role, { store: postgresStore(server.port), backups: dumpsIn(dumps) });
   await server.query('CREATE DATABASE svc');
   await server.query(
     `CREATE TABLE executions AS SELECT i, md5(i::text) AS data FROM generate_series(1, 2000) i; ${schemaTable}`,
@@ -88,7 +69,7 @@ async function postgresDump(procedure: RestoreProcedure): Promise<Stage> {
   );
   await server.disconnect();
   const dump = (name: string) =>
-    backUp(path, `pg_dump -h 127.0.0.1 -p ${server.port} -U postgres -Fc -f ${dumps}/${name}.dump svc`);
+    backUp(file, `pg_dump -h 127.0.0.1 -p ${server.port} -U postgres -Fc -f ${dumps}/${name}.dump svc`);
   taken(dump('a'));
   return {
     ...{ procedure, place: path, role },
@@ -161,11 +142,9 @@ sh ${startServer}
   );
   execFileSync('bash', [restore, base], { stdio: 'pipe' });
   onTestFinished(() => void execFileSync('sh', [stopServer], { stdio: 'ignore' }));
-  configure(path, role, {
-    store: `{name: main, kind: postgres, address: '127.0.0.1:${port}', user: postgres, databases: {persistence: svc}, schema: {persistence: '0.8'}}`,
-    backups: `  - {name: base, store: main, type: full, source: {files: {directory: ${backups}, pattern: '^base-', settle: 1ms}}}
-  - {name: wal, store: main, type: log, source: {segments: {directory: ${wal}, log: wal, settle: 1ms}}}
-`,
+  writeRecovery(path, role, {
+    store: postgresStore(port),
+    backups: basesIn(backups, wal),
     commands: `restore: [bash, ${restore}, '{file}'], safetyCopy: ['true'], `,
   });
   const ask = (sql: string) => postgresProgram('psql', [...connectionTo({ port }), '-Atc', sql, 'svc']);
@@ -185,11 +164,9 @@ export async function mariadbDump(procedure: RestoreProcedure): Promise<Stage & 
   onTestFinished(() => server.stop());
   const [dumps, logs, bin] = [join(path, 'dumps'), join(path, 'logs'), join(path, 'bin')];
   for (const each of [dumps, logs, bin]) mkdirSync(each);
-  configure(path, role, {
-    store: `{name: main, kind: mysql, address: '127.0.0.1:${server.port}', user: full, password: swordfish, databases: {persistence: svc_main}, schema: {persistence: '0.8'}}`,
-    backups: `  - {name: nightly, store: main, database: persistence, type: full, source: {files: {directory: ${dumps}, pattern: '\\.sql\\.gz$', settle: 1ms, takenFrom: primary}}}
-  - {name: log, store: main, type: log, source: {segments: {directory: ${logs}, log: binlog, settle: 1ms}}}
-`,
+  const file = writeRecovery(path, role, {
+    store: mariadbStore(server.port),
+    backups: dumpsIn(dumps, { isSql: true }) + logIn(logs, 'binlog'),
   });
   await server.sql(schemaStatements('svc_main'));
   await server.sql(`${usersStatements} GRANT PROCESS ON *.* TO full@'%';`);
@@ -197,7 +174,7 @@ export async function mariadbDump(procedure: RestoreProcedure): Promise<Stage & 
   const client = `--no-defaults --host=127.0.0.1 --port=${server.port} --user=root`;
   const dump = (name: string) =>
     backUp(
-      path,
+      file,
       `mariadb-dump ${client} --single-transaction --master-data=2 --hex-blob svc_main | gzip > ${dumps}/${name}.sql.gz`,
     );
   /** Copies the files that the server has closed. */
@@ -288,8 +265,8 @@ until mysql --no-defaults --socket=${sock} --user=root --execute='SELECT 1' > /d
   );
   execFileSync('bash', [restore, physical], { stdio: 'pipe' });
   onTestFinished(() => void execFileSync('sh', [stopServer], { stdio: 'ignore' }));
-  configure(path, role, {
-    store: `{name: main, kind: mysql, address: '127.0.0.1:${port}', user: full, password: swordfish, databases: {persistence: svc_main}, schema: {persistence: '0.8'}}`,
+  writeRecovery(path, role, {
+    store: mariadbStore(port),
     backups: `  - {name: physical, store: main, type: full, source: {files: {directory: ${backups}, pattern: '^main-physical-', settle: 1ms, takenFrom: primary}}}\n`,
     commands: `restore: [bash, ${restore}, '{file}'], safetyCopy: ['true'], `,
   });
@@ -332,22 +309,21 @@ for folder in ${copies}/*; do
 done
 `,
   );
-  configure(path, role, {
+  const file = writeRecovery(path, role, {
     store: `{name: main, kind: widecolumn, address: '127.0.0.1:${server.port}', databases: {persistence: svc}, schema: {persistence: '0.8'}}`,
     backups: `  - {name: nightly, store: main, database: persistence, type: full, source: {snapshot: {dataDirectory: ${server.data}, keyspace: svc}}}\n`,
     commands: `restore: [bash, ${restore}], safetyCopy: ['true'], `,
   });
   // The snapshot stays on the node as evidence; its copy is the one that an operator stores elsewhere.
-  taken(
-    backUp(
-      path,
-      `${nodetool('snapshot', '--tag', 'nightly-1', 'svc')}
+  const copied = backUp(
+    file,
+    `${nodetool('snapshot', '--tag', 'nightly-1', 'svc')}
 for folder in ${server.data}/svc/*/snapshots/nightly-1; do
   table=$(basename "$(dirname "$(dirname "$folder")")")
   cp -r "$folder" "${copies}/\${table%%-*}"
 done`,
-    ),
   );
+  taken(copied);
   const sorted = (rows: readonly object[]) => rows.map((row) => JSON.stringify(row)).sort();
   return {
     ...{ procedure, place: path, role },
