@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createHttpServer } from 'node:http';
-import type { Server } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { listening } from './ports.ts';
 
@@ -10,6 +10,10 @@ export async function servingOn(server: Server): Promise<number> {
   onTestFinished(close);
   return port;
 }
+
+/** A server that only passes its connections to `serve`, and ends with the test; resolves with its port on loopback. */
+export const servingBare = (serve: (socket: Socket) => void = () => {}): Promise<number> =>
+  servingOn(createServer(serve));
 
 /** An HTTP server that ends with the test; resolves with its port on loopback. */
 export const serving = (

@@ -1,5 +1,5 @@
-import { createServer, type Socket } from 'node:net';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { Socket } from 'node:net';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { agentMetric } from '../../src/core/agent-metrics.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Log } from '../../src/core/ports.ts';
@@ -8,7 +8,8 @@ import type { BackupOptions } from '../../src/probes/backups/block.ts';
 import type { ProbesOptions } from '../../src/probes/plan.ts';
 import { planProbes } from '../../src/probes/plan.ts';
 import type { Finding, ProbeDeps, ProbeRow, SeriesName } from '../../src/probes/probe.ts';
-import { listening } from '../ports.ts';
+import { freePort } from '../ports.ts';
+import { servingBare } from '../serving.ts';
 
 // What every row of the table of probes guarantees, whatever it checks.
 
@@ -113,11 +114,9 @@ async function runCheck(row: ProbeRow, signal: AbortSignal): Promise<Finding> {
 describe.each(rows.map((row) => [row.name, row] as const))('%s', (_, row) => {
   let finding: Finding;
   beforeAll(async () => {
-    // This port was free a moment ago, so nobody answers on it.
-    const server = createServer();
-    const { port } = await listening(server);
-    await new Promise((resolve) => server.close(resolve));
-    const there = planProbes(everything(`127.0.0.1:${port}`)).find(({ name }) => name === row.name)!;
+    const there = planProbes(everything(`127.0.0.1:${await freePort()}`)).find(
+      ({ name }) => name === row.name,
+    )!;
     finding = await runCheck(there, AbortSignal.timeout(30_000));
   });
 
@@ -190,22 +189,16 @@ async function openSilence() {
   const connected = new Promise<void>((resolve) => {
     met = resolve;
   });
-  const server = createServer((socket) => {
+  const port = await servingBare((socket) => {
     open.add(socket);
-    socket.on('error', () => {});
     socket.on('data', () => {});
     socket.on('close', () => open.delete(socket));
     met();
   });
-  const { port } = await listening(server);
   return {
     address: `127.0.0.1:${port}`,
     open,
     connected,
-    close() {
-      for (const socket of open) socket.destroy();
-      server.close();
-    },
   };
 }
 
@@ -228,7 +221,6 @@ describe('a signal that aborts while the other side is silent', () => {
     '%s gives up at once and leaves nothing open',
     async (name) => {
       const silence = await openSilence();
-      onTestFinished(() => silence.close());
       const row = hanging(silence.address).find((one) => one.name === name)!;
       const probe = await row.open(deps);
       const stop = new AbortController();

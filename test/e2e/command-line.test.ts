@@ -1,9 +1,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
-import { freePort, listening } from '../ports.ts';
+import { freePort } from '../ports.ts';
+import { servingBare } from '../serving.ts';
 import { until } from '../until.ts';
 import { agentFile } from './agent-file.ts';
 import { command, commandHere, mainFile, type RunningAgent, start, startAgent } from './process.ts';
@@ -107,8 +107,7 @@ describe('exit status and streams', () => {
   });
 
   test('a port in use ends with 1 and names listener and address', async () => {
-    const server = createServer();
-    const { port } = await listening(server);
+    const port = await servingBare();
     const directory = own();
     const file = join(directory, 'agent.yaml');
     writeFileSync(
@@ -116,7 +115,6 @@ describe('exit status and streams', () => {
       `stateDirectory: ${directory}/state\nmetrics: {pullmetrics: {listenAddress: 127.0.0.1:${port}}}\nadmin: ~\n`,
     );
     const { status, stderr } = command(['run', '-c', file]);
-    server.close();
     expect(status).toBe(1);
     expect(stderr).toContain(`127.0.0.1:${port}`);
     expect(stderr).toContain('address already in use');

@@ -1,11 +1,10 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
-import { createServer as createHttpServer } from 'node:http';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
-import { freePort, listening } from '../ports.ts';
+import { freePort } from '../ports.ts';
 import { hasPostgres, startPostgres } from '../postgres.ts';
+import { serving, servingBare } from '../serving.ts';
 import { mainFile, start, startAgent } from './process.ts';
 
 interface Diagnosis {
@@ -55,8 +54,7 @@ describe('doctor, on the built program', () => {
   });
 
   test('a port that another program has, and one that a running agent has', async () => {
-    const other = createServer();
-    const { port } = await listening(other);
+    const port = await servingBare();
     const taken = await examine(
       `admin: {listenAddress: '127.0.0.1:${port}'}\nservices: {history: {logs: {paths: ['${place}/*.log']}}}\n`,
     );
@@ -64,7 +62,6 @@ describe('doctor, on the built program', () => {
     expect(taken.of('port of admin')).toMatchObject([
       { result: 'fault', fix: expect.stringContaining(`:${port}`) },
     ]);
-    other.close();
 
     const own = await freePort();
     writeFileSync(
@@ -113,17 +110,15 @@ services:
   });
 
   test('metrics that are a web page, a store that refuses, a host that has no address: each with its key', async () => {
-    const page = createHttpServer((_, response) =>
+    const port = await serving((_, response) =>
       response.setHeader('content-type', 'text/html').end('<html>hello</html>'),
     );
-    const { port } = await listening(page);
     const down = await freePort();
     const { status, of } = await examine(`admin: ~
 services:
   history: {scrape: 'http://127.0.0.1:${port}/', health: 'tcp://nosuch.invalid:1'}
 stores: [{name: main, kind: postgres, address: '127.0.0.1:${down}', databases: {persistence: svc}}]
 `);
-    page.close();
     expect(status).toBe(1);
     expect(of('metrics of history')).toMatchObject([
       {

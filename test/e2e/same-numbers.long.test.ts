@@ -1,9 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
-import { listening } from '../ports.ts';
+import { serving } from '../serving.ts';
 import { atTestEnd } from '../test-end.ts';
 import { until } from '../until.ts';
 import { startExample, wholePage } from './example.ts';
@@ -17,9 +16,7 @@ async function stillPage(directory: string): Promise<string> {
   const example = await startExample(join(directory, 'service'));
   const page = await wholePage(example);
   await example.end();
-  const server = createServer((_request, response) => response.end(page));
-  atTestEnd(() => server.close());
-  return `127.0.0.1:${(await listening(server)).port}`;
+  return `127.0.0.1:${await serving((_request, response) => response.end(page))}`;
 }
 
 async function agentFor(

@@ -1,7 +1,5 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
@@ -11,6 +9,7 @@ import { manualClock } from '../clock.ts';
 import { available } from '../installed.ts';
 import { exampleOf } from '../preview/status.ts';
 import { folder } from '../run-folder.ts';
+import { serving } from '../serving.ts';
 import { bySize, onlyLong, onlyShort, testOnce } from '../size.ts';
 import { type ServedPage, servePage } from '../status-page.ts';
 import { probeStatusOf, statusReportOf } from '../status-report.ts';
@@ -486,15 +485,12 @@ testOnce('the verification of a backup shows how far it is', async () => {
 onlyShort(describe)('of the built agent', () => {
   test('a role that fails its health check, and its recovery', async () => {
     let status = 200;
-    const role = createServer((_request, response) => {
+    const port = await serving((_request, response) => {
       response.writeHead(status, { 'content-type': 'application/json' });
       response.end(JSON.stringify({ ok: status === 200, msg: status === 200 ? 'OK' : '<b>overloaded</b>' }));
     });
-    await new Promise<void>((resolve) => role.listen(0, '127.0.0.1', resolve));
-    atTestEnd(async () => role.close());
     const at = folder();
     atTestEnd(async () => at.remove());
-    const { port } = role.address() as AddressInfo;
     const file = agentFile(at.path, {
       more: `  frontend: {health: {url: 'http://127.0.0.1:${port}/health', interval: 1s, timeout: 500ms, failureThreshold: 1}}\nroles: [frontend]\n`,
     });
@@ -542,13 +538,10 @@ onlyShort(describe)('of the built agent', () => {
     const at = folder();
     atTestEnd(async () => at.remove());
     const asked: string[] = [];
-    const role = createServer((_request, response) => {
+    const port = await serving((_request, response) => {
       asked.push('health');
       response.end('{"ok":true,"msg":"OK"}');
     });
-    await new Promise<void>((resolve) => role.listen(0, '127.0.0.1', resolve));
-    atTestEnd(async () => role.close());
-    const { port } = role.address() as AddressInfo;
     const file = agentFile(at.path, {
       more: `  frontend: {health: {url: 'http://127.0.0.1:${port}/health', interval: 1h}}\nroles: [frontend]\n`,
     });
@@ -556,18 +549,16 @@ onlyShort(describe)('of the built agent', () => {
     atTestEnd(() => agent.end());
     const probe = `http://${agent.address('admin')}/probe?name=health/frontend`;
     await until('the first run is over', async () => asked.length === 1);
-    const site = createServer((_request, response) => {
+    const sitePort = await serving((_request, response) => {
       response.setHeader('content-type', 'text/html');
       response.end(
         `<!doctype html><title>other</title><img src="${probe}"><script src="${probe}"></script><iframe src="${probe}"></iframe>`,
       );
     });
-    await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
-    atTestEnd(async () => site.close());
     const tab = await browser.newPage();
     atTestEnd(() => tab.close());
     for (const host of ['127.0.0.1', 'localhost']) {
-      await tab.goto(`http://${host}:${(site.address() as AddressInfo).port}/`, { waitUntil: 'load' });
+      await tab.goto(`http://${host}:${sitePort}/`, { waitUntil: 'load' });
     }
     // The browser withholds the answers from the page; the agent counts what it refused.
     const own = await (await fetch(`http://${agent.address('admin')}/metrics`)).text();

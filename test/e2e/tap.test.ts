@@ -1,9 +1,8 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { newFolder } from '../folder.ts';
+import { serving } from '../serving.ts';
 import { atTestEnd } from '../test-end.ts';
 import { until } from '../until.ts';
 import { mainFile, start } from './process.ts';
@@ -22,16 +21,14 @@ interface Shown {
 
 test('each line is shown with what it counts as, and the page with what changed', async () => {
   let calls = 3;
-  const page = createServer((_, response) => {
+  const port = await serving((_, response) => {
     response.setHeader('content-type', 'text/plain; version=0.0.4');
     response.end(`# TYPE svc_persistence_requests counter\nsvc_persistence_requests ${calls}\n`);
-  }).listen(0, '127.0.0.1');
+  });
   const log = join(place, 'frontend.log');
   const entry = (msg: string) => `{"level":"warn","ts":"2026-01-01T00:00:00Z","msg":"${msg}"}\n`;
   writeFileSync(log, entry('before'));
   const file = join(place, 'agent.yaml');
-  await until('the page is served', () => page.address() !== null);
-  const { port } = page.address() as AddressInfo;
   writeFileSync(
     file,
     JSON.stringify({
@@ -76,17 +73,14 @@ test('each line is shown with what it counts as, and the page with what changed'
   await until('its increase', () =>
     matched.output().includes('svc_persistence_requests{svc_service="frontend"} +2'),
   );
-  page.closeAllConnections();
-  page.close();
 });
 
 test('a line is shown once, and the page with what of it is lost', async () => {
-  const page = createServer((_, response) => {
+  const port = await serving((_, response) => {
     response.setHeader('content-type', 'text/plain; version=0.0.4');
     response.end('# TYPE good counter\ngood{run_id="a"} 1\nnot a line\n');
-  }).listen(0, '127.0.0.1');
-  await until('the page is served', () => page.address() !== null);
-  const url = `http://127.0.0.1:${(page.address() as AddressInfo).port}/metrics`;
+  });
+  const url = `http://127.0.0.1:${port}/metrics`;
   const secretUrl = `${url}?access_token=s3cret`;
   const log = join(place, 'history.log');
   writeFileSync(log, '');
@@ -127,8 +121,6 @@ test('a line is shown once, and the page with what of it is lost', async () => {
   expect(new Set(matched().map(({ counted }) => counted))).toEqual(new Set(['entry']));
   const counts = matched().flatMap(countOf);
   expect(counts).toEqual([...new Set(counts)]);
-  page.closeAllConnections();
-  page.close();
 });
 
 test('--for ends it by itself with 0', async () => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { createServer as createHttpServer } from 'node:http';
-import { createServer, type Server, type Socket } from 'node:net';
+import { createServer } from 'node:http';
+import type { Socket } from 'node:net';
 import { createSecureContext, TLSSocket } from 'node:tls';
 import { describe, expect, test } from 'vitest';
 import type { ClientTls } from '../../src/core/access.ts';
@@ -9,25 +9,22 @@ import { makeCertificates } from '../integration/pull/certificates.ts';
 import { targetOf } from '../mariadb.ts';
 import { pollOnce } from '../poll-store.ts';
 import { freePort } from '../ports.ts';
-import { servingOn } from '../serving.ts';
+import { servingBare, servingOn } from '../serving.ts';
 
 /** The connections that are open. */
 const sockets = new Set<Socket>();
 
-function listening(server: Server): Promise<number> {
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
+const keep = (socket: Socket) => sockets.add(socket.once('close', () => sockets.delete(socket)));
+const serve = (answer: (socket: Socket) => unknown): Promise<number> =>
+  servingBare((socket) => {
+    keep(socket);
+    answer(socket);
   });
-  return servingOn(server);
-}
 
 const saying = (...chunks: Buffer[]) =>
-  listening(
-    createServer((socket) => {
-      for (const chunk of chunks) socket.write(chunk);
-    }),
-  );
+  serve((socket) => {
+    for (const chunk of chunks) socket.write(chunk);
+  });
 
 async function faultAt(port: number, signal = new AbortController().signal, tls?: ClientTls) {
   const thrown = await pollOnce(mysql, targetOf({ port }, { tls }), signal).then(
@@ -91,20 +88,18 @@ describe('a store of kind mysql that is not there', () => {
   });
 
   test('is a web server, which waits for us to speak', async () => {
-    const { reason } = await outOfTime(await listening(createHttpServer()), () => true);
+    const { reason } = await outOfTime(await servingOn(createServer().on('connection', keep)), () => true);
     expect(reason).toBe('too_slow');
   });
 
   test('greets and then says nothing', async () => {
     let answered = 0;
-    const port = await listening(
-      createServer((socket) => {
-        socket.write(greeting);
-        socket.on('data', ({ length }) => {
-          answered += length;
-        });
-      }),
-    );
+    const port = await serve((socket) => {
+      socket.write(greeting);
+      socket.on('data', ({ length }) => {
+        answered += length;
+      });
+    });
     const { reason, msg } = await outOfTime(port, () => answered > 0);
     expect(reason).toBe('too_slow');
     expect(msg).toContain('the login was not answered');
@@ -112,14 +107,12 @@ describe('a store of kind mysql that is not there', () => {
 
   test('greets and then leaves the TLS handshake unanswered', async () => {
     let answered = 0;
-    const port = await listening(
-      createServer((socket) => {
-        socket.write(secureGreeting);
-        socket.on('data', ({ length }) => {
-          answered += length;
-        });
-      }),
-    );
+    const port = await serve((socket) => {
+      socket.write(secureGreeting);
+      socket.on('data', ({ length }) => {
+        answered += length;
+      });
+    });
     // The request for TLS has 36 bytes; the handshake's first message follows it.
     const { reason, msg } = await outOfTime(port, () => answered > 36, {});
     expect(reason).toBe('tls');
@@ -152,12 +145,10 @@ describe('what answers is no MySQL', () => {
 
   test('a greeting in single bytes is whole in the end', async () => {
     const bytes = [...error(0, 1040, 'Too many connections')].map((byte) => Buffer.from([byte]));
-    const port = await listening(
-      createServer(async (socket) => {
-        socket.setNoDelay();
-        for (const byte of bytes) await new Promise((resolve) => socket.write(byte, resolve));
-      }),
-    );
+    const port = await serve(async (socket) => {
+      socket.setNoDelay();
+      for (const byte of bytes) await new Promise((resolve) => socket.write(byte, resolve));
+    });
     expect(await faultAt(port)).toEqual({
       reason: 'too_many_connections',
       msg: 'Too many connections (1040)',
@@ -168,12 +159,12 @@ describe('what answers is no MySQL', () => {
     ['before it greeted', undefined],
     ['in its greeting', greeting.subarray(0, 20)],
   ])('closes %s', async (_, chunk) => {
-    const port = await listening(createServer((socket) => void (chunk ? socket.end(chunk) : socket.end())));
+    const port = await serve((socket) => void (chunk ? socket.end(chunk) : socket.end()));
     expect((await faultAt(port)).reason).toBe('reset');
   });
 
   test('closes after its greeting', async () => {
-    const port = await listening(createServer((socket) => void socket.end(greeting)));
+    const port = await serve((socket) => void socket.end(greeting));
     expect((await faultAt(port)).reason).toBe('reset');
   });
 
@@ -210,19 +201,17 @@ describe('what answers is no MySQL', () => {
     const { cert, key } = certificates.authority('stranger');
     const secureContext = createSecureContext({ cert: readFileSync(cert), key: readFileSync(key) });
     const heard: Buffer[] = [];
-    const port = await listening(
-      createServer((socket) => {
-        socket.write(secureGreeting);
-        // The request for TLS has 36 bytes; the handshake may come with it.
-        const begin = () => {
-          if (socket.read(36) === null) return;
-          socket.off('readable', begin);
-          const secure = new TLSSocket(socket, { isServer: true, secureContext });
-          secure.on('error', () => {}).on('data', (bytes) => heard.push(bytes));
-        };
-        socket.on('readable', begin);
-      }),
-    );
+    const port = await serve((socket) => {
+      socket.write(secureGreeting);
+      // The request for TLS has 36 bytes; the handshake may come with it.
+      const begin = () => {
+        if (socket.read(36) === null) return;
+        socket.off('readable', begin);
+        const secure = new TLSSocket(socket, { isServer: true, secureContext });
+        secure.on('error', () => {}).on('data', (bytes) => heard.push(bytes));
+      };
+      socket.on('readable', begin);
+    });
     expect((await faultAt(port, undefined, {})).reason).toBe('tls_untrusted');
     while (sockets.size > 0) await new Promise((resolve) => setImmediate(resolve));
     expect(heard).toEqual([]);
@@ -237,15 +226,13 @@ describe('what answers is no MySQL', () => {
 
   test('a server that wants the password as it stands does not get it', async () => {
     let heard = '';
-    const port = await listening(
-      createServer((socket) => {
-        socket.on('data', (bytes) => {
-          heard += bytes.toString('latin1');
-        });
-        socket.write(greeting);
-        socket.write(packet(2, [0xfe], 'mysql_clear_password\0', 'salt'));
-      }),
-    );
+    const port = await serve((socket) => {
+      socket.on('data', (bytes) => {
+        heard += bytes.toString('latin1');
+      });
+      socket.write(greeting);
+      socket.write(packet(2, [0xfe], 'mysql_clear_password\0', 'salt'));
+    });
     expect((await faultAt(port)).reason).toBe('credentials');
     expect(heard).not.toContain('swordfish');
   });

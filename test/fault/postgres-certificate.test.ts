@@ -1,12 +1,11 @@
 import { X509Certificate } from 'node:crypto';
 import { chmodSync, copyFileSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ClientTls } from '../../src/core/access.ts';
 import { type Certificate, type Certificates, makeCertificates } from '../integration/pull/certificates.ts';
-import { listening } from '../ports.ts';
 import { hasPostgres, ownedByPostgres, type Postgres, startPostgres } from '../postgres.ts';
+import { servingBare } from '../serving.ts';
 import { checkStore, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
 
@@ -80,13 +79,11 @@ describe.skipIf(!hasPostgres)('the certificate of a PostgreSQL', () => {
   });
 
   test('a server without TLS says nothing that OpenSSL alone explains', async () => {
-    const plain = createServer((socket) =>
-      socket.on('error', () => {}).once('data', () => socket.write('S')),
-    );
-    plain.on('connection', (socket) => socket.on('data', () => socket.write('HTTP/1.1 400 no\r\n')));
-    const { port } = await listening(plain);
+    const port = await servingBare((socket) => {
+      socket.once('data', () => socket.write('S'));
+      socket.on('data', () => socket.write('HTTP/1.1 400 no\r\n'));
+    });
     const found = await checkStore(storeOn(port, { tls: {} }));
-    plain.close();
     expect(found.reason).toBe('tls');
     expect(found.msg).toMatch(/^the server does not (?:speak|offer) TLS/);
   });

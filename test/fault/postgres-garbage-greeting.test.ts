@@ -1,6 +1,5 @@
-import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
-import { listening } from '../ports.ts';
+import { servingBare } from '../serving.ts';
 import { checkStore, storeOn } from '../store-probe.ts';
 
 const message = (type: string, length: number, rest = '') =>
@@ -12,25 +11,15 @@ const message = (type: string, length: number, rest = '') =>
 const loggedIn = [message('R', 8, '\0\0\0\0'), message('Z', 5, 'I')];
 
 async function reasonFor(answer: Buffer | readonly Buffer[]): Promise<string | undefined> {
-  const server = createServer((socket) => {
-    socket.on('error', () => {});
-    socket.once('data', () => socket.write(Buffer.concat([answer].flat())));
-  });
-  const { port } = await listening(server);
-  try {
-    return (await checkStore(storeOn(port))).reason;
-  } finally {
-    server.close();
-  }
+  const whole = Buffer.concat([answer].flat());
+  const port = await servingBare((socket) => socket.once('data', () => socket.write(whole)));
+  return (await checkStore(storeOn(port))).reason;
 }
 
 test('a web server is named', async () => {
-  const server = createServer((socket) => {
-    socket.on('error', () => {});
-    socket.once('data', () => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'));
-  });
-  const { msg } = await checkStore(storeOn((await listening(server)).port));
-  server.close();
+  const answer = 'HTTP/1.1 400 Bad Request\r\n\r\n';
+  const port = await servingBare((socket) => socket.once('data', () => socket.write(answer)));
+  const { msg } = await checkStore(storeOn(port));
   expect(msg).toMatch(/: an HTTP server answers there$/);
 });
 
@@ -59,14 +48,12 @@ test('an error that comes byte by byte is an error', async () => {
   const error = message('E', 4 + 29, 'SFATAL\0C28P01\0Mno, not so\0\0\0');
   error.writeUInt32BE(error.length - 2, 1);
   const bytes = [...error.subarray(0, -1)].map((byte) => Buffer.from([byte]));
-  const server = createServer((socket) => {
-    socket.setNoDelay(true).on('error', () => {});
+  const port = await servingBare((socket) => {
+    socket.setNoDelay(true);
     socket.once('data', () => {
       const next = () => bytes.length > 0 && socket.write(bytes.shift()!, () => setImmediate(next));
       next();
     });
   });
-  const { port } = await listening(server);
   expect(await checkStore(storeOn(port))).toMatchObject({ reason: 'credentials', msg: 'no, not so (28P01)' });
-  server.close();
 });

@@ -1,6 +1,6 @@
-import { createServer, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { listening } from '../ports.ts';
+import { servingBare } from '../serving.ts';
 import { checkStore, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
 
@@ -9,11 +9,7 @@ test.each([
   ['after the request for TLS', {}, 'tls', 'tls'],
 ])('silent %s: the connection is gone', async (_, tls, reason, phase) => {
   const sockets: Socket[] = [];
-  const server = createServer((socket) => {
-    sockets.push(socket);
-    socket.on('error', () => {}).resume();
-  });
-  const { port } = await listening(server);
+  const port = await servingBare((socket) => sockets.push(socket.resume()));
   const stop = new AbortController();
   const pending = checkStore(storeOn(port, { tls }), { signal: stop.signal });
   await pollUntil(
@@ -29,5 +25,4 @@ test.each([
     async () => sockets.every(({ destroyed }) => destroyed),
     (gone) => gone,
   );
-  await new Promise((resolve) => server.close(resolve));
 });

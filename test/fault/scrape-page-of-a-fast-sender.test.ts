@@ -1,11 +1,10 @@
-import { createServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { scrapeDefaults } from '../../src/sources/scrape/block.ts';
 import { createFetch } from '../../src/sources/scrape/fetch.ts';
 import { manualClock } from '../clock.ts';
-import { listening } from '../ports.ts';
 import { openTarget } from '../scrape.ts';
+import { servingBare } from '../serving.ts';
 
 /** A clock that advances by a second at each read, so that every piece uses up its slice. */
 function hurriedClock() {
@@ -63,15 +62,12 @@ test.each([
   ['gzip', `content-encoding: gzip\r\ncontent-length: ${packed.length}`, packed],
   ['gzip in chunks', 'content-encoding: gzip\r\ntransfer-encoding: chunked', chunked(packed)],
 ])('a page with %s is whole although the sender closes the connection at once', async (_, headers, body) => {
-  const server = createServer((peer) => {
-    peer.on('error', () => {});
+  const port = await servingBare((peer) =>
     peer.once('data', () => {
       peer.write(`HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n${headers}\r\n\r\n`);
       peer.end(body);
-    });
-  });
-  const { port } = await listening(server);
-  onTestFinished(() => void server.close());
+    }),
+  );
   const chunks: Buffer[] = [];
   const arrival = await fetchOf(`http://127.0.0.1:${port}/metrics`).page({
     begin() {},

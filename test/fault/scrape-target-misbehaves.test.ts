@@ -1,9 +1,8 @@
-import { createServer, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { manualClock } from '../clock.ts';
-import { listening } from '../ports.ts';
 import { type Answer, eachTarget, openScrape, pageAnswer, sampleName } from '../scrape.ts';
+import { servingBare } from '../serving.ts';
 import { until } from '../until.ts';
 
 const good = 'x 1\n';
@@ -170,35 +169,25 @@ test('a target whose name does not resolve', async () => {
 });
 
 test('a target that accepts and never shakes hands: the next scrape connects anew', async () => {
-  const sockets: Socket[] = [];
-  const server = createServer((socket) => void sockets.push(socket));
-  const { port } = await listening(server);
+  let connections = 0;
+  const port = await servingBare(() => connections++);
   const clock = manualClock();
   const url = `https://127.0.0.1:${port}/metrics`;
   const scraped = await openScrape({ url, timeoutMs: 5000, intervalMs: 60_000 }, clock);
   for (const attempt of [1, 2]) {
     const result = scraped.scrape.scrapeNow();
-    await until(`connection ${attempt} is open`, () => sockets.length === attempt);
+    await until(`connection ${attempt} is open`, () => connections === attempt);
     clock.advance(5000);
     expect(await result).toMatchObject({ ok: false, reason: 'too_slow' });
   }
   await scraped.stop();
-  for (const socket of sockets) socket.destroy();
-  await new Promise((resolve) => server.close(resolve));
 });
 
 test('a target that speaks another protocol', async () => {
-  const sockets: Socket[] = [];
-  const server = createServer((socket) => {
-    sockets.push(socket);
-    socket.end('220 mail.example.org ESMTP\r\n');
-  });
-  const { port } = await listening(server);
+  const port = await servingBare((socket) => socket.end('220 mail.example.org ESMTP\r\n'));
   const scraped = await openScrape({ url: `http://127.0.0.1:${port}/metrics` }, manualClock());
   expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'failed' });
   await scraped.stop();
-  for (const socket of sockets) socket.destroy();
-  server.close();
 });
 
 const accepted: Record<string, Record<string, string>> = {

@@ -1,11 +1,11 @@
 import { createSocket } from 'node:dgram';
-import { type AddressInfo, createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { manualClock } from '../../clock.ts';
 import { freePort } from '../../ports.ts';
 import { showAll } from '../../registry.ts';
 import { configOf, openRoles } from '../../role-pipeline.ts';
 import { openTarget } from '../../scrape.ts';
+import { servingBare } from '../../serving.ts';
 import { until } from '../../until.ts';
 
 test('a reload keeps the sources of a role that did not change, and opens those of one that did anew', async () => {
@@ -82,17 +82,15 @@ test('a reload widens the address of datagrams to every address of the machine',
 test('a further address on which nothing can listen changes nothing: the datagrams are received on', async () => {
   const { registry, roles } = openRoles(manualClock());
   const socket = createSocket('udp4');
-  const taken = createServer();
-  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', () => resolve()));
+  const taken = await servingBare();
   onTestFinished(async () => {
     socket.close();
-    taken.close();
     await roles.stop();
   });
   const port = await freePort();
   const listen = `127.0.0.1:${port}`;
   await roles.configure(await configOf({ frontend: { statsd: { listen } } }));
-  const inUse = `127.0.0.1:${(taken.address() as AddressInfo).port}`;
+  const inUse = `127.0.0.1:${taken}`;
   for (const more of [{ tcp: inUse }, { unix: '/dev/null' }]) {
     const refused = roles.prepare(await configOf({ frontend: { statsd: { listen, ...more } } }));
     await expect(refused).rejects.toMatchObject({ code: 'address_in_use' });

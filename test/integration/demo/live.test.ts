@@ -1,9 +1,8 @@
-import { createServer } from 'node:http';
 import { expect, it } from 'vitest';
 import { countsText, showLive } from '../../../src/agent/cli/demo/text.ts';
 import { plainScreen } from '../../../src/agent/cli/io.ts';
 import { manualClock } from '../../clock.ts';
-import { listening } from '../../ports.ts';
+import { serving } from '../../serving.ts';
 
 const page = `# TYPE svc_log_entries_total counter
 svc_log_entries_total{level="info",svc_service="history"} 40
@@ -30,8 +29,7 @@ it.each([
 });
 
 it('the line is rewritten as the agent’s page changes, until it is ended', async () => {
-  const server = createServer((_, response) => response.end(page));
-  const { port } = await listening(server);
+  const port = await serving((_, response) => response.end(page));
   const clock = manualClock();
   const written: string[] = [];
   const end = await new Promise<() => void>((resolve) => {
@@ -48,5 +46,4 @@ it('the line is rewritten as the agent’s page changes, until it is ended', asy
   });
   expect(written).toEqual([`\r\u001b[K${line}`]);
   end();
-  await new Promise((closed) => server.close(closed).closeAllConnections());
 });

@@ -1,11 +1,12 @@
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { createSlice } from '../../../src/core/slices.ts';
 import { readIntoSharedBuffer } from '../../../src/sources/scrape/shared-read-buffer.ts';
 import { manualClock } from '../../clock.ts';
 import { openScrape, openTarget, sampleName } from '../../scrape.ts';
+import { servingBare } from '../../serving.ts';
 import { until } from '../../until.ts';
 
 /** Bytes in which no piece with the length of a chunk occurs twice. */
@@ -14,16 +15,11 @@ const bytesOf = (seed: number) =>
 
 /** A connection to a server that sends these bytes and closes. */
 async function openConnection(bytes: Buffer): Promise<Socket> {
-  const server = createServer((peer) => void peer.end(bytes)).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await servingBare((peer) => void peer.end(bytes));
   const { options, adopt } = readIntoSharedBuffer(createSlice({ sliceMs: 0 }));
   const socket = connect({ host: '127.0.0.1', port, ...options });
   adopt(socket);
-  onTestFinished(() => {
-    socket.destroy();
-    server.close();
-  });
+  onTestFinished(() => void socket.destroy());
   return socket;
 }
 
