@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 
 /**
@@ -47,11 +46,3 @@ export async function listening(server: Server, { host = '127.0.0.1', port = 0 }
     },
   };
 }
-
-/** A server that only passes its connections to `serve`. */
-export const bareServer = (serve: (socket: Socket) => void): Promise<TestServer> =>
-  listening(createServer(serve));
-
-export const httpServer = (
-  serve: (request: IncomingMessage, response: ServerResponse) => void,
-): Promise<TestServer> => listening(createHttpServer(serve));

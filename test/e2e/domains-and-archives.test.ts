@@ -1,11 +1,10 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { keys, openObjectStore } from '../object-store.ts';
-import { httpServer } from '../ports.ts';
 import { folder } from '../run-folder.ts';
+import { serving } from '../serving.ts';
 import { onlyLong, onlyShort, testOnce } from '../size.ts';
 import { atTestEnd } from '../test-end.ts';
 import { until } from '../until.ts';
@@ -19,11 +18,7 @@ function place(): string {
   return path;
 }
 
-async function serve(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
-  const { port, close } = await httpServer(answer);
-  atTestEnd(close);
-  return `127.0.0.1:${port}`;
-}
+const serve = async (answer: Parameters<typeof serving>[0]) => `127.0.0.1:${await serving(answer)}`;
 
 /** Starts the agent with a pull listener on a separate port; `page` reads that listener's page. */
 async function run(directory: string, parts: string, env: Record<string, string> = {}) {

@@ -3,8 +3,8 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { sumOn } from '../page-sum.ts';
-import { httpServer } from '../ports.ts';
 import { folder } from '../run-folder.ts';
+import { serving } from '../serving.ts';
 import { bySize } from '../size.ts';
 import { atTestEnd } from '../test-end.ts';
 import { until } from '../until.ts';
@@ -80,11 +80,10 @@ const feeds: [string, (count: number) => Promise<number>][] = [
     'a page',
     async (count) => {
       let round = 1;
-      const { port, close } = await httpServer((_request, response) => {
+      const port = await serving((_request, response) => {
         const lines = Array.from({ length: count }, (_, n) => `requests{client="client-${n}"} ${round}\n`);
         response.end(`# TYPE requests counter\n${lines.join('')}`);
       });
-      atTestEnd(close);
       const agent = await startAgent(
         `{scrape: {url: 'http://127.0.0.1:${port}/metrics', interval: 1s, timeout: 1s}}`,
       );

@@ -1,19 +1,18 @@
 import type { Socket } from 'node:net';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { openArchive, openObjectStore } from '../object-store.ts';
-import { bareServer } from '../ports.ts';
+import { servingBare } from '../serving.ts';
 
 const patience = { timeout: 30_000 };
 
 /** A listener that calls `onBytes` for what it receives, and sends nothing by itself. */
 async function openListener(onBytes: (socket: Socket) => void) {
   const sockets = new Set<Socket>();
-  const { port, close } = await bareServer((socket) => {
+  const port = await servingBare((socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
     socket.once('data', () => onBytes(socket));
   });
-  onTestFinished(close);
   return { host: `127.0.0.1:${port}`, sockets };
 }
 
@@ -81,7 +80,7 @@ test('a connection that the store closes after each page is opened again', async
   const store = await openObjectStore({ pageSize: 1 });
   onTestFinished(() => store.close());
   let connections = 0;
-  const { port, close } = await bareServer((socket) => {
+  const port = await servingBare((socket) => {
     connections++;
     socket.once('data', (bytes) => {
       const [, path = ''] = /^GET (\S+)/.exec(bytes.toString()) ?? [];
@@ -93,7 +92,6 @@ test('a connection that the store closes after each page is opened again', async
       socket.end(`HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
     });
   });
-  onTestFinished(close);
   const endpoint = `http://127.0.0.1:${port}`;
   const finding = await (await openArchive({ uri: 's3://archive/', endpoint })).check();
   expect(finding).toMatchObject({ details: { pages: 2, complete: true } });

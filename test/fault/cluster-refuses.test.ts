@@ -1,10 +1,8 @@
 import { expect, test } from 'vitest';
 import { checkPeer } from '../peer.ts';
-import { bareServer } from '../ports.ts';
+import { freePort } from '../ports.ts';
 
 test.each(['grpc', 'tchannel'])('%s: nobody listens at the peer’s address', async (rpcTransport) => {
-  const server = await bareServer(() => {});
-  await server.close();
-  const found = await checkPeer({ port: server.port, rpcTransport });
+  const found = await checkPeer({ port: await freePort(), rpcTransport });
   expect(found.reason).toBe('refused');
 });

@@ -1,16 +1,13 @@
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { checkHealth } from '../health.ts';
-import { bareServer, type TestServer } from '../ports.ts';
-
-let server: TestServer;
-afterEach(() => server.close());
+import { servingBare } from '../serving.ts';
 
 /** A check of a server that answers with exactly these bytes. */
 async function runCheck(answer: string, end = true) {
-  server = await bareServer((socket) => {
-    socket.once('data', () => (end ? socket.end(answer) : socket.write(answer)));
-  });
-  return checkHealth({ url: `http://127.0.0.1:${server.port}/health` });
+  const port = await servingBare((socket) =>
+    socket.once('data', () => (end ? socket.end(answer) : socket.write(answer))),
+  );
+  return checkHealth({ url: `http://127.0.0.1:${port}/health` });
 }
 const http = (status: string, body: string, headers = 'content-type: application/json\r\n') =>
   `HTTP/1.1 ${status}\r\n${headers}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
@@ -90,7 +87,7 @@ test.each([
 });
 
 test('a body that never ends is given up at 64 KiB', async () => {
-  server = await bareServer((socket) => {
+  const port = await servingBare((socket) => {
     socket.once('data', () => {
       socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
       const more = (): void => {
@@ -100,7 +97,7 @@ test('a body that never ends is given up at 64 KiB', async () => {
       more();
     });
   });
-  const found = await checkHealth({ url: `http://127.0.0.1:${server.port}/health` });
+  const found = await checkHealth({ url: `http://127.0.0.1:${port}/health` });
   expect(found).toMatchObject({ reason: 'too_large' });
 });
 
@@ -118,7 +115,7 @@ test('a head without an end', async () => {
 });
 
 test('a server that greets before it is asked', async () => {
-  server = await bareServer((socket) => socket.write('SSH-2.0-OpenSSH_9.2\r\n'));
-  const found = await checkHealth({ url: `http://127.0.0.1:${server.port}/health` });
+  const port = await servingBare((socket) => socket.write('SSH-2.0-OpenSSH_9.2\r\n'));
+  const found = await checkHealth({ url: `http://127.0.0.1:${port}/health` });
   expect(found).toMatchObject({ reason: 'invalid_answer' });
 });

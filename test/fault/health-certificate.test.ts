@@ -4,7 +4,7 @@ import { createServer } from 'node:tls';
 import { describe, expect, test } from 'vitest';
 import { checkHealth } from '../health.ts';
 import { type Certificate, makeCertificates } from '../integration/pull/certificates.ts';
-import { bareServer, listening, type TestServer } from '../ports.ts';
+import { servingBare, servingOn } from '../serving.ts';
 
 let heard = 0;
 const made = makeCertificates();
@@ -17,9 +17,9 @@ const endOf = ({ cert }: Certificate): number => {
 };
 
 /** A server that counts every byte that it receives after the handshake. */
-const serving = (certificate: Certificate): Promise<TestServer> => {
+const serveTls = (certificate: Certificate): Promise<number> => {
   const files = { cert: readFileSync(certificate.cert), key: readFileSync(certificate.key) };
-  return listening(
+  return servingOn(
     createServer({ ...files, ALPNProtocols: ['h2', 'http/1.1'] }, (socket) => {
       socket.on('error', () => {});
       socket.on('data', ({ length }) => {
@@ -47,14 +47,13 @@ describe.each(['https', 'grpcs'])('%s', (scheme) => {
     ],
   ])('a certificate that %s: nothing is said to it, and its end is known', async (_, make, reason, code) => {
     const certificate = make();
-    const server = await serving(certificate);
+    const port = await serveTls(certificate);
     const before = heard;
     const found = await checkHealth({
-      url: `${scheme}://127.0.0.1:${server.port}/`,
+      url: `${scheme}://127.0.0.1:${port}/`,
       tls: { caFile: ours.cert },
       auth: { bearer: 'secret' },
     });
-    await server.close();
     expect(found).toMatchObject({ reason, tlsNotAfterMs: endOf(certificate) });
     expect(found.msg).toContain(code);
     expect(Object.keys(found.phasesMs!)).toEqual(['resolve', 'connect', 'tls']);
@@ -62,11 +61,10 @@ describe.each(['https', 'grpcs'])('%s', (scheme) => {
   });
 
   test('a server that speaks no TLS', async () => {
-    const server = await bareServer((socket) =>
+    const port = await servingBare((socket) =>
       socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
     );
-    const found = await checkHealth({ url: `${scheme}://127.0.0.1:${server.port}/` });
-    await server.close();
+    const found = await checkHealth({ url: `${scheme}://127.0.0.1:${port}/` });
     expect(found).toMatchObject({ reason: 'tls' });
   });
 });
@@ -74,18 +72,16 @@ describe.each(['https', 'grpcs'])('%s', (scheme) => {
 test('a server that wants no HTTP/2 over TLS', async () => {
   const { cert, key } = made.signed('old', ours);
   const files = { cert: readFileSync(cert), key: readFileSync(key) };
-  const server = await listening(createServer({ ...files, ALPNProtocols: ['http/1.1'] }));
-  const found = await checkHealth({ url: `grpcs://127.0.0.1:${server.port}`, tls: { caFile: ours.cert } });
-  await server.close();
+  const port = await servingOn(createServer({ ...files, ALPNProtocols: ['http/1.1'] }));
+  const found = await checkHealth({ url: `grpcs://127.0.0.1:${port}`, tls: { caFile: ours.cert } });
   expect(found).toMatchObject({ reason: 'tls' });
 });
 
 test('a CA that is not there, or is none', async () => {
-  const server = await listening(createServer());
-  const url = `https://127.0.0.1:${server.port}/`;
+  const port = await servingOn(createServer());
+  const url = `https://127.0.0.1:${port}/`;
   const missing = await checkHealth({ url, tls: { caFile: `${made.folder}/none.pem` } });
   const garbled = await checkHealth({ url, tls: { certFile: ours.key, keyFile: ours.key } });
-  await server.close();
   expect(missing).toMatchObject({ reason: 'credentials', msg: expect.stringContaining('none.pem') });
   expect(garbled).toMatchObject({ reason: 'credentials' });
 });

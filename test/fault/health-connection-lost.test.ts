@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { checkHealth } from '../health.ts';
 import { type GrpcServer, grpcServer } from '../integration/health-grpc-server.ts';
-import { bareServer, listening } from '../ports.ts';
+import { servingBare, servingOn } from '../serving.ts';
 
 const half = 'HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\n{"ok":true';
 
@@ -18,9 +18,8 @@ test.each<[string, string, (socket: Socket) => void]>([
   ['grpc', 'closed instead of an answer', (socket) => socket.end()],
   ['grpc', 'reset instead of an answer', (socket) => socket.resetAndDestroy()],
 ])('%s: %s', async (scheme, _, lose) => {
-  const server = await bareServer((socket) => socket.once('data', () => lose(socket)));
-  const found = await checkHealth({ url: `${scheme}://127.0.0.1:${server.port}/` });
-  await server.close();
+  const port = await servingBare((socket) => socket.once('data', () => lose(socket)));
+  const found = await checkHealth({ url: `${scheme}://127.0.0.1:${port}/` });
   expect(found).toMatchObject({ reason: 'reset' });
 });
 
@@ -74,9 +73,8 @@ test.each<[string, string, (stream: ServerHttp2Stream) => void]>([
     },
   ],
 ])('an HTTP/2 answer that %s', async (_, reason, serve) => {
-  const server = await listening(answering(serve));
-  const found = await checkHealth({ url: `grpc://127.0.0.1:${server.port}` });
-  await server.close();
+  const port = await servingOn(answering(serve));
+  const found = await checkHealth({ url: `grpc://127.0.0.1:${port}` });
   expect(found).toMatchObject({ reason });
 });
 
@@ -85,9 +83,8 @@ test.each([
   ['a web server', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
   ['the greeting of a database', 'J\u0000\u0000\u0000\n8.0.36\u0000'],
 ])('garbage instead of HTTP/2: %s', async (_, garbage) => {
-  const server = await bareServer((socket) => socket.once('data', () => socket.write(garbage.repeat(10))));
-  const found = await checkHealth({ url: `grpc://127.0.0.1:${server.port}` });
-  await server.close();
+  const port = await servingBare((socket) => socket.once('data', () => socket.write(garbage.repeat(10))));
+  const found = await checkHealth({ url: `grpc://127.0.0.1:${port}` });
   expect(found).toMatchObject({ reason: 'invalid_answer' });
   expect(found.msg).toMatch(/^the server does not speak HTTP\/2/);
 });

@@ -2,7 +2,7 @@ import { createServer, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { checkHealth } from '../health.ts';
-import { bareServer, listening } from '../ports.ts';
+import { servingBare, servingOn } from '../serving.ts';
 import { until } from '../until.ts';
 
 /** A check of a server that runs `serve` after it has received a request, until the test stops the check. */
@@ -12,17 +12,15 @@ async function stoppedCheck(
 ) {
   const stop = new AbortController();
   let steps = 0;
-  const server = await bareServer((socket) => {
+  const port = await servingBare((socket) => {
     socket.once('data', async () => {
       const before = steps;
       await serve(socket, () => until('the check notices', () => steps > before));
       stop.abort();
     });
   });
-  const url = `${scheme}://127.0.0.1:${server.port}/`;
-  const found = await checkHealth({ url, signal: stop.signal, onStep: () => steps++ });
-  await server.close();
-  return found;
+  const url = `${scheme}://127.0.0.1:${port}/`;
+  return checkHealth({ url, signal: stop.signal, onStep: () => steps++ });
 }
 
 test.each([
@@ -63,7 +61,7 @@ test.each([
 ])('a gRPC answer begins: %s comes, and no status', async (_, bytes) => {
   const stop = new AbortController();
   let steps = 0;
-  const server = await listening(
+  const port = await servingOn(
     createServer().on('stream', async (stream: ServerHttp2Stream) => {
       stream.on('error', () => {});
       const before = steps;
@@ -73,9 +71,8 @@ test.each([
       stop.abort();
     }),
   );
-  const url = `grpc://127.0.0.1:${server.port}`;
+  const url = `grpc://127.0.0.1:${port}`;
   const found = await checkHealth({ url, signal: stop.signal, onStep: () => steps++ });
-  await server.close();
   expect(found).toMatchObject({
     reason: 'body_timeout',
     msg: 'the response began, but did not end in time',
@@ -84,14 +81,13 @@ test.each([
 
 test('a check whose time is over before it begins opens nothing', async () => {
   let connections = 0;
-  const server = await bareServer(() => connections++);
+  const port = await servingBare(() => connections++);
   for (const scheme of ['http', 'https', 'grpc', 'tcp']) {
     const found = await checkHealth({
-      url: `${scheme}://localhost:${server.port}/`,
+      url: `${scheme}://localhost:${port}/`,
       signal: AbortSignal.abort(),
     });
     expect(found.reason).toBe('resolve');
   }
-  await server.close();
   expect(connections).toBe(0);
 });

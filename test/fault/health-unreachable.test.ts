@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { Lookup } from '../../src/probes/connection.ts';
 import { checkHealth } from '../health.ts';
-import { bareServer } from '../ports.ts';
+import { freePort } from '../ports.ts';
+import { servingBare } from '../serving.ts';
 
 const schemes = ['http', 'https', 'grpc', 'grpcs', 'tcp'];
 
 test.each(schemes)('%s: nobody listens', async (scheme) => {
-  const { port, close } = await bareServer(() => {});
-  await close();
+  const port = await freePort();
   const found = await checkHealth({ url: `${scheme}://127.0.0.1:${port}` });
   expect(found).toMatchObject({ reason: 'refused', details: { address: `127.0.0.1:${port}` } });
   expect(found.msg).toContain(`127.0.0.1:${port}`);
@@ -42,29 +42,27 @@ describe('the name', () => {
   });
 
   test('has a second address, which is not tried', async () => {
-    const server = await bareServer(() => {});
+    const port = await servingBare();
     const found = await checkHealth({
-      url: `tcp://role.test:${server.port}`,
+      url: `tcp://role.test:${port}`,
       lookup: async () => ['127.0.0.2', '127.0.0.1'],
     });
-    await server.close();
-    expect(found).toMatchObject({ reason: 'refused', details: { address: `127.0.0.2:${server.port}` } });
+    expect(found).toMatchObject({ reason: 'refused', details: { address: `127.0.0.2:${port}` } });
   });
 });
 
 test.each(schemes)('%s: the time is over before the connection is there', async (scheme) => {
-  const server = await bareServer(() => {});
+  const port = await servingBare();
   const stop = new AbortController();
-  const url = `${scheme}://role.test:${server.port}`;
+  const url = `${scheme}://role.test:${port}`;
   const lookup: Lookup = async () => {
     // The abort comes after every promise that is settled by now, and before anything comes from a network.
     process.nextTick(() => stop.abort());
     return ['127.0.0.1'];
   };
   const found = await checkHealth({ url, lookup, signal: stop.signal });
-  await server.close();
   expect(found).toMatchObject({
     reason: 'connect_timeout',
-    msg: `role.test:${server.port}: the connection was not accepted in time`,
+    msg: `role.test:${port}: the connection was not accepted in time`,
   });
 });

@@ -1,7 +1,7 @@
 import grpc from '@grpc/grpc-js';
 import { expect, test } from 'vitest';
 import { checkPeer } from '../peer.ts';
-import { bareServer } from '../ports.ts';
+import { servingBare } from '../serving.ts';
 import { grpcServer, type Served } from './health-grpc-server.ts';
 
 async function checkByGrpc(served: Served) {
@@ -60,10 +60,9 @@ test.each([
   ['tchannel', 'with rpcTransport tchannel'],
   [undefined, 'without rpcTransport'],
 ])('transport %s is only connected to, and that is said once', async (rpcTransport, said) => {
-  const server = await bareServer(() => {});
+  const port = await servingBare();
   const logged: unknown[] = [];
-  const found = await checkPeer({ port: server.port, rpcTransport, logged });
-  await server.close();
+  const found = await checkPeer({ port, rpcTransport, logged });
   const warning = `${said}, the agent only opens a TCP connection to the frontend; set rpcTransport: grpc for a health check`;
   expect(found.reason).toBeUndefined();
   expect(found.details).toMatchObject({ protocol: 'tcp', warning });

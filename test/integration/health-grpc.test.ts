@@ -1,7 +1,7 @@
 import { status as Status } from '@grpc/grpc-js';
 import { afterEach, describe, expect, test } from 'vitest';
 import { checkHealth } from '../health.ts';
-import { httpServer } from '../ports.ts';
+import { serving } from '../serving.ts';
 import { type GrpcServer, grpcServer, type Served } from './health-grpc-server.ts';
 import { makeCertificates } from './pull/certificates.ts';
 
@@ -153,9 +153,8 @@ describe('a call that fails', () => {
   });
 
   test('because the server speaks HTTP/1.1', async () => {
-    const server = await httpServer((_, response) => response.end('{"ok":true}'));
-    const found = await checkHealth({ url: `grpc://127.0.0.1:${server.port}` });
-    await server.close();
+    const port = await serving((_, response) => response.end('{"ok":true}'));
+    const found = await checkHealth({ url: `grpc://127.0.0.1:${port}` });
     expect(found).toMatchObject({ reason: 'invalid_answer' });
   });
 });

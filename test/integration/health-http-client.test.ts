@@ -1,13 +1,10 @@
 import { request } from 'node:http';
 import { connect } from 'node:net';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type HttpReply, responseOver } from '../../src/probes/health/http-response.ts';
-import { bareServer, type TestServer } from '../ports.ts';
+import { servingBare } from '../serving.ts';
 
 /** Node's own HTTP client is the oracle for what a health check reads, and for what it refuses to read. */
-
-let server: TestServer;
-afterEach(() => server.close());
 
 type Read = HttpReply | 'not HTTP' | 'cut off';
 
@@ -99,6 +96,6 @@ const texts: Readonly<Record<string, string>> = {
 
 test.each(Object.entries(texts))('a response %s', async (_, text) => {
   const bytes = Buffer.from(text);
-  server = await bareServer((socket) => socket.once('data', () => socket.end(bytes)));
-  expect(await byCheck(server.port)).toEqual(await byNode(server.port));
+  const port = await servingBare((socket) => socket.once('data', () => socket.end(bytes)));
+  expect(await byCheck(port)).toEqual(await byNode(port));
 });

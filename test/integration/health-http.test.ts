@@ -2,32 +2,22 @@ import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpsServer } from 'node:https';
 import { join } from 'node:path';
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { checkHealth } from '../health.ts';
-import { bareServer, freePort, httpServer, listening, type TestServer } from '../ports.ts';
+import { freePort } from '../ports.ts';
+import { serving, servingBare, servingOn } from '../serving.ts';
 import { until } from '../until.ts';
 import { type Certificate, makeCertificates } from './pull/certificates.ts';
-
-const servers: TestServer[] = [];
-const opened = async (server: Promise<TestServer>): Promise<number> => {
-  servers.push(await server);
-  return servers.at(-1)!.port;
-};
-afterEach(async () => {
-  for (const server of servers.splice(0)) await server.close();
-});
 
 const healthy = JSON.stringify({ ok: true, msg: 'OK' });
 
 describe('a role that answers', () => {
   test('is up, and each step is timed', async () => {
     const asked: unknown[] = [];
-    const port = await opened(
-      httpServer(({ method, url, headers }, response) => {
-        asked.push([method, url, headers.host, headers.accept]);
-        response.setHeader('content-type', 'application/json').end(healthy);
-      }),
-    );
+    const port = await serving(({ method, url, headers }, response) => {
+      asked.push([method, url, headers.host, headers.accept]);
+      response.setHeader('content-type', 'application/json').end(healthy);
+    });
     const found = await checkHealth({ url: `http://127.0.0.1:${port}/health?deep=1` });
     expect(asked).toEqual([['GET', '/health?deep=1', `127.0.0.1:${port}`, 'application/json']]);
     expect(found).toMatchObject({
@@ -42,15 +32,13 @@ describe('a role that answers', () => {
   test('is asked over a new connection each time, which is closed', async () => {
     let connections = 0;
     const closed: Promise<void>[] = [];
-    const port = await opened(
-      bareServer((socket) => {
-        connections++;
-        closed.push(new Promise((resolve) => socket.on('close', () => resolve())));
-        socket.once('data', () =>
-          socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${healthy.length}\r\n\r\n${healthy}`),
-        );
-      }),
-    );
+    const port = await servingBare((socket) => {
+      connections++;
+      closed.push(new Promise((resolve) => socket.on('close', () => resolve())));
+      socket.once('data', () =>
+        socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${healthy.length}\r\n\r\n${healthy}`),
+      );
+    });
     for (let n = 1; n <= 3; n++) {
       expect((await checkHealth({ url: `http://127.0.0.1:${port}/health` })).reason).toBeUndefined();
       expect(connections).toBe(n);
@@ -59,19 +47,19 @@ describe('a role that answers', () => {
   });
 
   test('may take all of 64 KiB for it', async () => {
-    const port = await opened(httpServer((_, response) => response.end(healthy.padEnd(65_536))));
+    const port = await serving((_, response) => response.end(healthy.padEnd(65_536)));
     expect((await checkHealth({ url: `http://127.0.0.1:${port}/health` })).reason).toBeUndefined();
   });
 
   test('is found by its name, at the address that stands first', async () => {
-    const port = await opened(httpServer((_, response) => response.end(healthy)));
+    const port = await serving((_, response) => response.end(healthy));
     const lookup = async (host: string) => (host === 'role.test' ? ['127.0.0.1', '192.0.2.1'] : []);
     const found = await checkHealth({ url: `http://role.test:${port}/health`, lookup });
     expect(found).toMatchObject({ msg: 'OK', details: { address: `127.0.0.1:${port}` } });
   });
 
   test('as localhost is looked for at IPv4 first', async () => {
-    const port = await opened(httpServer((_, response) => response.end(healthy)));
+    const port = await serving((_, response) => response.end(healthy));
     const found = await checkHealth({
       url: `http://localhost:${port}`,
       lookup: async () => ['::1', '127.0.0.1'],
@@ -82,13 +70,13 @@ describe('a role that answers', () => {
 
 describe('credentials', () => {
   const guarded = (expected: string) =>
-    httpServer((request, response) => {
+    serving((request, response) => {
       response.statusCode = request.headers.authorization === expected ? 200 : 401;
       response.end(response.statusCode === 200 ? healthy : 'no');
     });
 
   test('of a bearer are read at each check', async () => {
-    const url = `http://127.0.0.1:${await opened(guarded('Bearer new'))}/health`;
+    const url = `http://127.0.0.1:${await guarded('Bearer new')}/health`;
     const auth = { bearer: { env: 'TOKEN' } };
     expect(await checkHealth({ url, auth, env: { TOKEN: 'old' } })).toMatchObject({
       reason: 'credentials',
@@ -108,7 +96,7 @@ describe('credentials', () => {
 
   test('that no header may hold are not sent, and not shown', async () => {
     for (const scheme of ['http', 'grpc']) {
-      const url = `${scheme}://127.0.0.1:${await opened(guarded('Bearer x'))}/health`;
+      const url = `${scheme}://127.0.0.1:${await guarded('Bearer x')}/health`;
       const found = await checkHealth({ url, auth: { bearer: 'hidden\nvalue' } });
       expect(found.reason).toBe('credentials');
       expect(JSON.stringify(found)).not.toContain('hidden');
@@ -116,7 +104,7 @@ describe('credentials', () => {
   });
 
   test('of a user are sent as Basic', async () => {
-    const url = `http://127.0.0.1:${await opened(guarded('Basic dXNlcjpwYXNz'))}/health`;
+    const url = `http://127.0.0.1:${await guarded('Basic dXNlcjpwYXNz')}/health`;
     const auth = { basic: { username: 'user', password: 'pass' } };
     expect((await checkHealth({ url, auth })).reason).toBeUndefined();
     expect(await checkHealth({ url })).toMatchObject({ reason: 'credentials', details: { httpStatus: 401 } });
@@ -133,19 +121,17 @@ describe('over TLS', () => {
         .trim()
         .replace('notAfter=', ''),
     );
-  const serving = (certificate: Certificate, more: object = {}) =>
-    opened(
-      listening(
-        createHttpsServer(
-          { cert: readFileSync(certificate.cert), key: readFileSync(certificate.key), ...more },
-          (_, response) => response.end(healthy),
-        ),
+  const serveTls = (certificate: Certificate, more: object = {}) =>
+    servingOn(
+      createHttpsServer(
+        { cert: readFileSync(certificate.cert), key: readFileSync(certificate.key), ...more },
+        (_, response) => response.end(healthy),
       ),
     );
 
   test('the certificate’s end is found, and the handshake is timed', async () => {
     const server = made.signed('server', ours, { days: 1 });
-    const url = `https://127.0.0.1:${await serving(server)}/health`;
+    const url = `https://127.0.0.1:${await serveTls(server)}/health`;
     const found = await checkHealth({ url, tls: { caFile: ours.cert } });
     expect(found).toMatchObject({
       msg: 'OK',
@@ -161,7 +147,7 @@ describe('over TLS', () => {
     const leaf = made.signed('leaf', middle, { days: 30 });
     const chain = join(made.folder, 'chain.pem');
     writeFileSync(chain, readFileSync(leaf.cert, 'utf8') + readFileSync(middle.cert, 'utf8'));
-    const url = `https://127.0.0.1:${await serving({ cert: chain, key: leaf.key })}/health`;
+    const url = `https://127.0.0.1:${await serveTls({ cert: chain, key: leaf.key })}/health`;
     const found = await checkHealth({ url, tls: { caFile: ours.cert } });
     expect(found).toMatchObject({ msg: 'OK', tlsNotAfterMs: endOf(middle) });
     expect(endOf(middle)).toBeLessThan(endOf(leaf));
@@ -169,13 +155,13 @@ describe('over TLS', () => {
 
   test('another name may be asked for', async () => {
     const server = made.signed('other', ours, { sans: 'DNS:role.internal' });
-    const url = `https://127.0.0.1:${await serving(server)}/health`;
+    const url = `https://127.0.0.1:${await serveTls(server)}/health`;
     const found = await checkHealth({ url, tls: { caFile: ours.cert, serverName: 'role.internal' } });
     expect(found.reason).toBeUndefined();
   });
 
   test('any certificate will do where that is allowed', async () => {
-    const url = `https://127.0.0.1:${await serving(made.signed('any', ours))}/health`;
+    const url = `https://127.0.0.1:${await serveTls(made.signed('any', ours))}/health`;
     expect((await checkHealth({ url, tls: { insecure: true } })).reason).toBeUndefined();
   });
 
@@ -221,7 +207,7 @@ describe('over TLS', () => {
     const server = made.signed('strict', ours);
     const client = made.signed('client', ours);
     const ca = readFileSync(ours.cert);
-    const port = await serving(server, { ca, requestCert: true, rejectUnauthorized: true });
+    const port = await serveTls(server, { ca, requestCert: true, rejectUnauthorized: true });
     const url = `https://127.0.0.1:${port}/health`;
     const files = { certFile: join(made.folder, 'live.pem'), keyFile: join(made.folder, 'live.key') };
     const tls = { caFile: ours.cert, ...files };

@@ -3,10 +3,10 @@ import { closeSync, openSync, readdirSync, utimesSync, writeSync } from 'node:fs
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { planStores } from '../../src/probes/stores/stores.ts';
-import { bareServer } from '../ports.ts';
 import { hasPostgres, type Postgres, postgresProgram, startPostgres } from '../postgres.ts';
+import { servingBare } from '../serving.ts';
 import { bench, checkGauges, checkStore, checksOf, gauge, storeOn } from '../store-probe.ts';
 import { pollUntil, until } from '../until.ts';
 
@@ -102,13 +102,12 @@ describe.skipIf(!hasPostgres)('PostgreSQL as it should be', () => {
 
   test('all statements of a poll reach the server at once', async () => {
     const sent: string[] = [];
-    const proxy = await bareServer((client) => {
+    const port = await servingBare((client) => {
       const inner = connect(server.port, '127.0.0.1').on('error', () => client.destroy());
       client.on('data', (bytes) => sent.push(bytes.toString('latin1'))).pipe(inner);
       inner.pipe(client);
     });
-    onTestFinished(() => proxy.close());
-    await checkStore(store({ address: `127.0.0.1:${proxy.port}` }));
+    await checkStore(store({ address: `127.0.0.1:${port}` }));
     const [login, statements, end] = sent;
     expect(login).toContain('application_name');
     expect(statements).toMatch(/BEGIN READ ONLY.*pg_stat_activity.*COMMIT/s);
