@@ -3,6 +3,7 @@ import { logLevels } from '../../core/reasons.ts';
 import { interval, listenAddress, parsedAs, type TextFormat, webAddress } from '../../core/text-formats.ts';
 import { archivalBlock, domainDefaultsBlock } from '../../probes/archival/block.ts';
 import { backupBlock } from '../../probes/backups/block.ts';
+import { isTimeZone } from '../../probes/backups/wall-time.ts';
 import { clusterGroupBlock } from '../../probes/clusters/block.ts';
 import { domainsBlock } from '../../probes/domains/block.ts';
 import { healthBlock } from '../../probes/health/block.ts';
@@ -58,15 +59,6 @@ const timeOfDay: TextFormat<number> = {
     return hours === undefined ? undefined : Number(hours) * 60 + Number(minutes);
   },
 };
-
-function isTimeZone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name });
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** The schema of `maintenance`: when work is planned. */
 const maintenanceBlock = z
