@@ -22,7 +22,7 @@ export async function freePort(): Promise<number> {
 }
 
 /** A server on its own port; `close` ends its connections, too. */
-export interface TestServer {
+interface TestServer {
   readonly port: number;
   close(): Promise<void>;
 }

@@ -1,33 +1,23 @@
-import { afterEach, expect, test } from 'vitest';
-import { createListener, type Listener, type ListenerLimits } from '../../src/reporters/listen/listener.ts';
-import { get, listenerDeps, rest, say } from '../integration/pull/scraper.ts';
+import { expect, test } from 'vitest';
+import { get, openListener, rest, say } from '../integration/pull/scraper.ts';
 import { until } from '../until.ts';
-
-let listener: Listener;
-const listen = async (limits: Partial<ListenerLimits>) => {
-  const deps = listenerDeps();
-  listener = await createListener({ name: 'metrics', address: '127.0.0.1:0', limits }, deps);
-  listener.routes = { '/a': { handle: (_, reply) => reply.send(200, 'a') } };
-  return deps;
-};
-afterEach(() => listener.close());
 
 test.each([
   ['sends nothing', ''],
   ['never ends its headers', 'GET /a HTTP/1.1\r\nHost: a\r\nX: '],
 ])('a connection that %s is closed', async (_, sent) => {
-  await listen({ headerMs: 50 });
+  const { listener } = await openListener({ limits: { headerMs: 50 } });
   expect(await rest(await say(listener.address, sent))).toContain('HTTP/1.1 408');
 });
 
 test('a connection that rests too long is closed', async () => {
-  await listen({ idleMs: 50 });
+  const { listener } = await openListener({ limits: { idleMs: 50 } });
   const answer = await rest(await say(listener.address, 'GET /a HTTP/1.1\r\nHost: a\r\n\r\n'));
   expect(answer).toContain('HTTP/1.1 200');
 });
 
 test('at the limit an idle connection makes room for a new one', async () => {
-  const { dropped } = await listen({ connections: 2 });
+  const { listener, dropped } = await openListener({ limits: { connections: 2 } });
   const idle = await Promise.all([
     say(listener.address, 'GET /a HTTP/1.1\r\nHost: a\r\n\r\n'),
     say(listener.address, 'GET /a HTTP/1.1\r\nHost: a\r\n\r\n'),
@@ -40,7 +30,7 @@ test('at the limit an idle connection makes room for a new one', async () => {
 });
 
 test('a connection is refused, and counted, while all others have a request in progress', async () => {
-  const { dropped } = await listen({ connections: 2 });
+  const { listener, dropped } = await openListener({ limits: { connections: 2 } });
   const answers: (() => void)[] = [];
   listener.routes = {
     ...listener.routes,

@@ -1,21 +1,17 @@
 import { connect } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { nextTurn } from '../../src/core/slices.ts';
-import { createListener } from '../../src/reporters/listen/listener.ts';
-import { get, listenerDeps } from '../integration/pull/scraper.ts';
+import { get, openListener } from '../integration/pull/scraper.ts';
+import { atTestEnd } from '../test-end.ts';
 
 test.each([1, 5])(
   'a request behind 300 connections waits for few slices of work, with %i pieces of it',
   async (pieces) => {
-    const listener = await createListener({ name: 'metrics', address: '127.0.0.1:0' }, listenerDeps());
-    listener.routes = { '/a': { handle: (_, reply) => reply.send(200, 'a') } };
+    const { listener } = await openListener();
     const port = Number(listener.address.split(':')[1]);
     // The kernel accepts them at once, in this order; the process accepts one in a turn of its event loop.
     const hostile = Array.from({ length: 300 }, () => connect(port, '127.0.0.1').on('error', () => {}));
-    onTestFinished(async () => {
-      for (const socket of hostile) socket.destroy();
-      await listener.close();
-    });
+    atTestEnd(() => hostile.map((socket) => socket.destroy()));
     const asked = get(listener.address, '/a');
     let isAnswered = false;
     let slices = 0;

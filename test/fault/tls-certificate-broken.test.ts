@@ -1,9 +1,8 @@
 import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createListener } from '../../src/reporters/listen/listener.ts';
 import { type Certificate, makeCertificates } from '../integration/pull/certificates.ts';
-import { listenerDeps } from '../integration/pull/scraper.ts';
+import { listenerDeps, openListener } from '../integration/pull/scraper.ts';
 import { connectSecurely } from '../integration/pull/secure.ts';
 
 const made = makeCertificates();
@@ -11,12 +10,11 @@ const ours = made.authority('ours');
 const server = made.signed('server', ours);
 const other = made.signed('other', ours);
 
-const listen = async (live: Certificate, clientCaFile?: string) => {
+const listen = (live: Certificate, clientCaFile?: string) => {
   const made = listenerDeps();
   const deps = { ...made, clock: { ...made.clock, nowMs: Date.now } };
   const tls = { certFile: live.cert, keyFile: live.key, ...(clientCaFile && { clientCaFile }) };
-  const options = { name: 'metrics', address: '127.0.0.1:0', place: 'metrics.pullmetrics', secure: { tls } };
-  return { listener: await createListener(options, deps), ...deps };
+  return openListener({ place: 'metrics.pullmetrics', secure: { tls } }, deps);
 };
 
 test('a certificate that breaks while it serves is logged once, and the old one stays until the repair', async () => {
@@ -50,7 +48,6 @@ test('a certificate that breaks while it serves is logged once, and the old one 
   copyFileSync(other.key, live.key);
   expect(await served()).toBe('other');
   expect(errors()).toHaveLength(said.length);
-  await listener.close();
 });
 
 test.each([
@@ -81,5 +78,4 @@ test('an expired certificate serves, as the client decides, and is warned of', a
     fields: { file: expired.cert },
   });
   await expect(connectSecurely(listener.address, { trusts: ours })).rejects.toThrow('expired');
-  await listener.close();
 });

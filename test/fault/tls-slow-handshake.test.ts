@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { createListener } from '../../src/reporters/listen/listener.ts';
+import type { ListenerLimits } from '../../src/reporters/listen/listener.ts';
 import { makeCertificates } from '../integration/pull/certificates.ts';
-import { listenerDeps, rest, say } from '../integration/pull/scraper.ts';
+import { openListener, rest, say } from '../integration/pull/scraper.ts';
 import { connectSecurely, getSecurely } from '../integration/pull/secure.ts';
 import { until } from '../until.ts';
 
@@ -9,13 +9,8 @@ const made = makeCertificates();
 const ours = made.authority('ours');
 const server = made.signed('server', ours);
 
-const listen = async (limits: object) => {
-  const deps = listenerDeps();
-  const secure = { tls: { certFile: server.cert, keyFile: server.key } };
-  const listener = await createListener({ name: 'metrics', address: '127.0.0.1:0', limits, secure }, deps);
-  listener.routes = { '/a': { handle: (_, reply) => reply.send(200, 'a') } };
-  return { ...deps, listener };
-};
+const listen = (limits: Partial<ListenerLimits>) =>
+  openListener({ limits, secure: { tls: { certFile: server.cert, keyFile: server.key } } });
 
 test.each([
   ['sends nothing', ''],
@@ -24,14 +19,12 @@ test.each([
   const { listener, dropped } = await listen({ handshakeMs: 50 });
   expect(await rest(await say(listener.address, sent))).not.toContain('HTTP');
   expect(dropped).toEqual(['pull handshake_failed']);
-  await listener.close();
 });
 
 test('a client that shakes hands and then sends nothing has headerMs', async () => {
   const { listener, dropped } = await listen({ headerMs: 50, handshakeMs: 600_000 });
   expect(await rest(await connectSecurely(listener.address, { trusts: ours }))).toContain('HTTP/1.1 408');
   expect(dropped).toEqual([]);
-  await listener.close();
 });
 
 test('connections in a handshake count, and the oldest makes room for a new one', async () => {
@@ -42,7 +35,6 @@ test('connections in a handshake count, and the oldest makes room for a new one'
   await first;
   expect(dropped).toContain('pull too_many_connections');
   expect(silent[1]!.destroyed).toBe(false);
-  await listener.close();
 });
 
 test('an idle TLS connection makes room for a new one', async () => {
@@ -54,7 +46,6 @@ test('an idle TLS connection makes room for a new one', async () => {
   expect((await getSecurely(listener.address, '/a', { trusts: ours })).status).toBe(200);
   await ended;
   expect(dropped).toEqual([]);
-  await listener.close();
 });
 
 test('a client that leaves at any byte of its handshake harms nobody', async () => {
@@ -72,5 +63,4 @@ test('a client that leaves at any byte of its handshake harms nobody', async () 
   early.write('GET /a HTTP/1.1\r\n');
   early.destroy();
   expect((await getSecurely(listener.address, '/a', { trusts: ours })).status).toBe(200);
-  await listener.close();
 });

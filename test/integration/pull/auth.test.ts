@@ -1,21 +1,16 @@
 import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import type { ListenerAuth } from '../../../src/core/access.ts';
 import type { Routes } from '../../../src/reporters/listen/http.ts';
-import { createListener, type Listener } from '../../../src/reporters/listen/listener.ts';
 import { newFolder } from '../../folder.ts';
-import { get, listenerDeps, rest, say } from './scraper.ts';
+import { get, openListener, rest, say } from './scraper.ts';
 import { basic } from './secure.ts';
 
 const folder = newFolder(afterAll);
 afterAll(() => {
   delete process.env.SVC_AGENT_TEST_PASSWORD;
-});
-const open: Listener[] = [];
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((listener) => listener.close()));
 });
 
 const text = (body: string, access?: 'open' | 'credentials'): Routes[string] => ({
@@ -29,16 +24,11 @@ const routes: Routes = {
 };
 
 async function listen(auth?: ListenerAuth) {
-  const deps = listenerDeps();
-  const listener = await createListener(
-    { name: 'admin', address: '127.0.0.1:0', secure: auth ? { auth } : {} },
-    deps,
-  );
+  const { listener, ...more } = await openListener({ name: 'admin', secure: auth ? { auth } : {} });
   listener.routes = routes;
-  open.push(listener);
   const status = async (headers: Record<string, string> = {}, path = '/metrics', method = 'GET') =>
     (await get(listener.address, path, headers, method)).status;
-  return { ...deps, listener, status };
+  return { ...more, listener, status };
 }
 
 /** Hashes by libxcrypt, of `open sesame` and the user's name. */

@@ -1,27 +1,16 @@
 import { Agent, request } from 'node:http';
 import { expect, test } from 'vitest';
 import type { Routes } from '../../../src/reporters/listen/http.ts';
-import {
-  createListener,
-  createListeners,
-  type ListenerOptions,
-} from '../../../src/reporters/listen/listener.ts';
-import { atTestEnd } from '../../test-end.ts';
+import { createListener, createListeners } from '../../../src/reporters/listen/listener.ts';
 import { until } from '../../until.ts';
-import { get, listenerDeps, rest, say } from './scraper.ts';
-
-const listen = async (options: Partial<ListenerOptions> = {}, deps = listenerDeps()) => {
-  const listener = await createListener({ name: 'admin', address: '127.0.0.1:0', ...options }, deps);
-  atTestEnd(() => listener.close());
-  return { listener, deps };
-};
+import { get, listenerDeps, openListener, rest, say } from './scraper.ts';
 
 const text = (body: string): Routes[string] => ({ handle: (_, reply) => reply.send(200, body) });
 
 test('says where it listens, and serves by exact path or by what is below one', async () => {
-  const { listener, deps } = await listen();
-  expect(deps.logged).toEqual([
-    { level: 'info', msg: 'listening', fields: { listener: 'admin', address: listener.address } },
+  const { listener, logged } = await openListener();
+  expect(logged).toEqual([
+    { level: 'info', msg: 'listening', fields: { listener: 'metrics', address: listener.address } },
   ]);
   const below: Routes[string] = { handle: ({ url }, reply) => reply.send(200, url.pathname) };
   listener.routes = { '/': text('top'), '/a': text('a'), '/b/*': below, '/b/c/*': text('nearer') };
@@ -31,7 +20,7 @@ test('says where it listens, and serves by exact path or by what is below one', 
 });
 
 test('404 lists what there is', async () => {
-  const { listener } = await listen();
+  const { listener } = await openListener();
   listener.routes = { '/metrics': text(''), '/health': text('') };
   for (const path of ['/', '/metrics/', '//metrics', '/__proto__', '/nothing<script>']) {
     const { status, headers, body } = await get(listener.address, path);
@@ -44,7 +33,7 @@ test('404 lists what there is', async () => {
 });
 
 test('405 names the methods that go', async () => {
-  const { listener } = await listen();
+  const { listener } = await openListener();
   listener.routes = { '/a': text('a'), '/start': { methods: ['POST'], ...text('started') } };
   const posted = await get(listener.address, '/a', {}, 'POST');
   expect([posted.status, posted.headers.allow]).toEqual([405, 'GET, HEAD']);
@@ -56,7 +45,7 @@ test('405 names the methods that go', async () => {
 });
 
 test('what a route throws is a 500 that says nothing, and is logged', async () => {
-  const { listener, deps } = await listen();
+  const { listener, logged } = await openListener();
   const error = new Error('secret');
   listener.routes = {
     '/now': {
@@ -69,12 +58,12 @@ test('what a route throws is a 500 that says nothing, and is logged', async () =
   for (const path of ['/now', '/later']) {
     const { status, body } = await get(listener.address, path);
     expect([status, body.toString()]).toEqual([500, 'Internal error.\n']);
-    expect(deps.logged.at(-1)).toEqual({ level: 'error', msg: 'request failed', fields: { path, error } });
+    expect(logged.at(-1)).toEqual({ level: 'error', msg: 'request failed', fields: { path, error } });
   }
 });
 
 test('one connection serves many requests', async () => {
-  const { listener } = await listen();
+  const { listener } = await openListener();
   listener.routes = { '/a': text('a') };
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const ports = new Set<number | undefined>();
@@ -104,20 +93,20 @@ test.each([
     'HTTP/1.1 200',
   ],
 ])('%s is answered, and the connection closed', async (_, sent, status) => {
-  const { listener } = await listen();
+  const { listener } = await openListener();
   listener.routes = { '/a': text('a') };
   expect(await rest(await say(listener.address, sent))).toContain(status);
 });
 
 test('IPv6', async () => {
-  const { listener } = await listen({ address: '[::1]:0' });
+  const { listener } = await openListener({ address: '[::1]:0' });
   listener.routes = { '/a': text('six') };
   expect(listener.address).toMatch(/^\[::1\]:\d+$/);
   expect((await get(listener.address, '/a')).body.toString()).toBe('six');
 });
 
 test('close lets answers under way end, and no longer than it says', async () => {
-  const { listener, deps } = await listen({ limits: { closeMs: 500 } });
+  const { listener, clock } = await openListener({ limits: { closeMs: 500 } });
   const replies: { send(status: number, body: string): void }[] = [];
   listener.routes = { '/slow': { handle: (_, reply) => void replies.push(reply) } };
   const outcome = () =>
@@ -129,9 +118,9 @@ test('close lets answers under way end, and no longer than it says', async () =>
   await until('both are under way', () => replies.length === 2);
   const closed = listener.close();
   replies[0]!.send(200, 'one');
-  deps.clock.advance(499);
+  clock.advance(499);
   expect(await Promise.race(outcomes)).toBe(200);
-  deps.clock.advance(1);
+  clock.advance(1);
   await closed;
   expect((await Promise.all(outcomes)).sort()).toEqual([200, 'cut off']);
   await expect(get(listener.address, '/slow')).rejects.toThrow('ECONNREFUSED');

@@ -7,6 +7,7 @@ import {
   createListener,
   type Listener,
   type ListenerLimits,
+  type ListenerOptions,
 } from '../../../src/reporters/listen/listener.ts';
 import { createPull, type PullDeps, type PullReporterOptions } from '../../../src/reporters/pull/pull.ts';
 import { manualClock } from '../../clock.ts';
@@ -109,6 +110,14 @@ export function listenerDeps() {
   };
   const clock: ReturnType<typeof manualClock> & Clock = manualClock();
   return { clock, drops, log, readSecret: createReadSecret(process.env), dropped, logged };
+}
+
+/** A listener on a free loopback port until the test ends, by default with an answer at `/a`. */
+export async function openListener(options: Partial<ListenerOptions> = {}, deps = listenerDeps()) {
+  const listener = await createListener({ name: 'metrics', address: '127.0.0.1:0', ...options }, deps);
+  atTestEnd(() => listener.close());
+  listener.routes = { '/a': { handle: (_, reply) => reply.send(200, 'a') } };
+  return { ...deps, listener };
 }
 
 /** A pull reporter at work on a free loopback port until the test ends; watches frontend and history. */

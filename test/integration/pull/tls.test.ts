@@ -1,6 +1,6 @@
 import { renameSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { ListenerTls } from '../../../src/core/access.ts';
 import {
   createListener,
@@ -8,9 +8,10 @@ import {
   type Listener,
   type ListenerLimits,
 } from '../../../src/reporters/listen/listener.ts';
+import { atTestEnd } from '../../test-end.ts';
 import { until } from '../../until.ts';
 import { type Certificate, makeCertificates } from './certificates.ts';
-import { get, listenerDeps, rest, say } from './scraper.ts';
+import { get, listenerDeps, openListener, rest, say } from './scraper.ts';
 import { type Client, connectSecurely, getSecurely } from './secure.ts';
 
 const made = makeCertificates();
@@ -18,23 +19,8 @@ const ours = made.authority('ours');
 const theirs = made.authority('theirs');
 const server = made.signed('server', ours);
 
-const open: Listener[] = [];
-afterEach(() => Promise.all(open.splice(0).map((listener) => listener.close())));
-
-const routes = {
-  '/a': { handle: (_: unknown, reply: { send(status: number, body: string): void }) => reply.send(200, 'a') },
-};
-const address = '127.0.0.1:0';
-
-async function listen(tls: Partial<ListenerTls> = {}, limits: Partial<ListenerLimits> = {}) {
-  const deps = listenerDeps();
-  const files = { certFile: server.cert, keyFile: server.key };
-  const secure = { tls: { ...files, ...tls } };
-  const listener = await createListener({ name: 'metrics', address, limits, secure }, deps);
-  listener.routes = routes;
-  open.push(listener);
-  return { ...deps, listener };
-}
+const listen = (tls: Partial<ListenerTls> = {}, limits: Partial<ListenerLimits> = {}) =>
+  openListener({ limits, secure: { tls: { certFile: server.cert, keyFile: server.key, ...tls } } });
 
 const outcome = (listener: Listener, client: Client) =>
   getSecurely(listener.address, '/a', client).then(
@@ -182,10 +168,10 @@ test('a reload turns TLS on, changes it and turns it off on one address; earlier
   const deps = listenerDeps();
   const listeners = createListeners((options) => createListener(options, deps));
   const hold = async (secure: Parameters<Listener['protect']>[0]) => {
-    const listener = await listeners.hold({ name: 'metrics', address, secure });
+    const listener = await listeners.hold({ name: 'metrics', address: '127.0.0.1:0', secure });
     listener.protect(secure)();
-    listener.routes = routes;
-    open.push(listener);
+    listener.routes = { '/a': { handle: (_, reply) => reply.send(200, 'a') } };
+    atTestEnd(() => listener.close());
     return listener.address;
   };
   const bound = await hold({});
