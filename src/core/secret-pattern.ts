@@ -1,3 +1,9 @@
+/**
+ * Backslashes before an escaped character: JSON writes 1, JSON in JSON 3, and in JSON again 7. Without a limit, a text of backslashes
+ * would take a time that grows with the square of its length, or faster.
+ */
+const mostBackslashes = 7;
+
 const special = /[\\^$.*+?()[\]{}|/-]/g;
 const escaped = (text: string): string => text.replace(special, '\\$&');
 
@@ -30,15 +36,23 @@ const hex = (number: number, digits: number): string =>
  */
 function characterPattern(character: string): string {
   if (/^\w$/.test(character)) return character;
-  if (character === '\\') return '(?:\\\\+|%5[cC])';
   const bytes = [...Buffer.from(character)].map((byte) => `%${hex(byte, 2)}`).join('');
-  const units = character.split('').map((unit) => `\\\\+u${hex(unit.charCodeAt(0), 4)}`);
-  const forms = [`\\\\*${escaped(character)}`, bytes, units.join('')];
-  if (character in shortEscapes) forms.push(`\\\\+${shortEscapes[character]}`);
+  const units = character.split('').map((unit) => `\\\\{1,${mostBackslashes}}u${hex(unit.charCodeAt(0), 4)}`);
+  const forms = [`\\\\{0,${mostBackslashes}}${escaped(character)}`, bytes, units.join('')];
+  if (character in shortEscapes) forms.push(`\\\\{1,${mostBackslashes}}${shortEscapes[character]}`);
   if (character in entities) forms.push(`&(?:${entities[character]});`);
   if (character === ' ') forms.push('\\+');
   return `(?:${forms.join('|')})`;
 }
+
+/** Backslashes, of which each is escaped again by another one, or by a URL. */
+const backslashPattern = (count: number): string =>
+  `(?:\\\\|%5[cC]){${count},${count * (mostBackslashes + 1)}}`;
+
+const textPattern = (text: string): string =>
+  (text.match(/\\+|[^\\]/gu) ?? [])
+    .map((part) => (part.startsWith('\\') ? backslashPattern(part.length) : characterPattern(part)))
+    .join('');
 
 const base64Character = '[\\w+/-]';
 /** Shorter parts of base64 occur by chance. */
@@ -67,4 +81,4 @@ function base64Patterns(value: string): string[] {
 
 /** The source of a regular expression that matches a value in each form in which a text may write it. */
 export const secretPattern = (value: string): string =>
-  [[...value].map(characterPattern).join(''), ...base64Patterns(value)].join('|');
+  [textPattern(value), ...base64Patterns(value)].join('|');

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { hiderOf } from '../../../src/core/known-secrets.ts';
+
+/** How a server, a proxy or a library may repeat a value. */
+const spellings: readonly (readonly [name: string, write: (value: string) => string])[] = [
+  ['as it is', (value) => value],
+  ['JSON', (value) => JSON.stringify(value).slice(1, -1)],
+  ['JSON in JSON in JSON', (value) => JSON.stringify(JSON.stringify(JSON.stringify(value)))],
+  ['a URL', encodeURIComponent],
+  ['a form', (value) => new URLSearchParams({ value }).toString().slice('value='.length)],
+  ['base64', (value) => Buffer.from(value).toString('base64')],
+  ['base64 behind a user', (value) => Buffer.from(`service:${value}`).toString('base64')],
+  ['base64url in a URL', (value) => encodeURIComponent(Buffer.from(`s:${value}`).toString('base64url'))],
+];
+
+test.each(spellings)('a secret is hidden in %s', (_, write) => {
+  for (const secret of ['pA-55 w0rd&', 'DOM\\user"12', '\\\\host\\share\n$', 'pässwörd/+=', '-----BEGIN'])
+    expect(hiderOf([secret])(`before ${write(secret)} after`)).toMatch(/^before "?\S*\*\*\*\S*"? after$/);
+});
+
+// If an expression were tried again from each character, it would take seconds, or hours.
+test.each(['\\', '%5c', '\\u005c', '&', '+', '$', '-'])('a text of %j alone is searched', (part) => {
+  const text = part.repeat(200_000 / part.length);
+  const hide = hiderOf(['$ecret12', '\\\\srv\\x', '-----\nabc', '"quoted"', '\n\n\n\\\\\\\\']);
+  expect(hide(text).length).toBeLessThanOrEqual(text.length);
+});
