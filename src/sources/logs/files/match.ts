@@ -1,13 +1,5 @@
-import { basename, dirname } from 'node:path';
-import {
-  type Content,
-  identifyingBytes,
-  markedBytes,
-  marksAgree,
-  type Relation,
-  repeatsOneLine,
-  tailBytes,
-} from './chain.ts';
+import { dirname } from 'node:path';
+import { type Content, identifyingBytes, markedBytes, marksAgree, tailBytes } from './chain.ts';
 import {
   type Action,
   type Answer,
@@ -18,8 +10,19 @@ import {
   isUnrelated,
   type World,
 } from './decision.ts';
-import { countedBytes, type Generation, isStale, isStrong, isUnread, knownBytes } from './generation.ts';
-import { firstEntryMs, isSameLog } from './rotated-names.ts';
+import {
+  type Asked,
+  byEvidence,
+  byRank,
+  isNearby,
+  isOnlyPart,
+  isVague,
+  mayFit,
+  mayHold,
+  type Pair,
+  rankOf,
+} from './fit.ts';
+import { countedBytes, type Generation, isStale, isUnread, knownBytes } from './generation.ts';
 
 /** Actions, or the comparisons that must be made first. `again`: the decisions about other files depend on these actions. */
 interface Plan {
@@ -31,18 +34,9 @@ interface Plan {
 /** How many followed files of its directory a file with an unrelated name is compared with. */
 const neighboursLimit = 16;
 
-interface Pair extends Ask {
-  readonly content: Content;
-  readonly relation: Relation | 'part';
-}
-
-/** The world, in which a comparison that was not made yet is noted, and has no result meanwhile. */
-interface Asked extends World {
-  ask(file: FileFacts, of: Generation): Answer;
-}
-
 /*
- * Decides what each file is that is not followed. All rules are in this module. It reads no file and changes nothing.
+ * Decides what each file is that is not followed. The rules are here and, for one file and one generation, in `fit.ts`. Neither reads a
+ * file or changes anything.
  *
  *   the file                                        counts as
  *   older than its log, or an archive in another    passed over
@@ -99,30 +93,6 @@ export function match(given: World): Plan {
     ) || rest.some(isLater);
   return asks.length > 0 ? { asks, actions: [], again: false } : { asks, actions, again };
 }
-
-/** Whether the generation was just rewritten, and the file may be its copy under an unrelated name. */
-const isSudden = (of: Generation, file: FileFacts): boolean =>
-  of.lostBy === 'truncated' && file.isNewGroup && dirname(of.home) === file.directory;
-
-/**
- * Whether the name of a file allows that a generation is in it: the file belongs to the same log, or to no known log and enough
- * of the generation is known.
- */
-const isNearby = (of: Generation, file: FileFacts, bytes: number): boolean =>
-  of.group === file.group ||
-  file.kin.includes(of.group) ||
-  ((of.lost?.key === file.key || bytes >= tailBytes) &&
-    dirname(of.home) === file.directory &&
-    isSameLog(file.name, basename(of.home))) ||
-  isSudden(of, file) ||
-  ((file.isNewGroup || file.linked.includes(of.group)) && bytes >= tailBytes);
-
-/**
- * Whether equal content does not show that a file is a copy. A file of which nothing is to be read counts as a copy anyway, so that
- * the scan that knows this also decides about the file.
- */
-const isVague = ({ startsAtEnd }: FileFacts, content: Content): boolean =>
-  !startsAtEnd && repeatsOneLine(content);
 
 /** Whether the file was there before its log was looked at. */
 const isPassed = ({ isOlder, formerly }: FileFacts): boolean => isOlder && !formerly;
@@ -223,8 +193,7 @@ function pairsOf(world: Asked, file: FileFacts, content: Content): Pair[] {
     if (marksAgree(of.chain, content.start) === false) return;
     const relation = world.ask(file, of) as Pair['relation'];
     const pair = { file, of, content, relation };
-    const isIt = of.status === 'lost' ? mayGoOn(pair) : mayBeEnded(world, pair);
-    if (isIt || relation === 'unseen') pairs.push(pair);
+    if (mayFit(pair, world) || relation === 'unseen') pairs.push(pair);
   };
   for (const of of world.generations.lost) {
     if (isUnread(of) && (file.awaits !== of || !file.isPart) && file.formerly !== of) continue;
@@ -236,72 +205,6 @@ function pairsOf(world: Asked, file: FileFacts, content: Content): Pair[] {
   for (const group of groups)
     for (const of of world.generations.ended(group)) if (of !== file.formerly && !isUnread(of)) consider(of);
   return pairs;
-}
-
-/**
- * Whether a file that ends before a generation that is gone is a copy of it, made before it grew, and not another generation with
- * the same banner: the bytes that the marks compare have a time.
- */
-const isEarlierCopy = ({ isHome }: FileFacts, { start, size }: Content): boolean =>
-  !isHome && size > markedBytes && firstEntryMs(start.subarray(0, size - markedBytes)) !== undefined;
-
-/** Whether a lost generation goes on in a file, or the file is a part of it. */
-function mayGoOn({ file, of, content, relation }: Pair): boolean {
-  const isItsCopy = file.formerly === of || (file.awaits === of && file.isPart);
-  // At the log's path, the next generation may begin with the same banner.
-  const isHome = file.isHome && file.group === of.group;
-  if (relation === 'part') return true;
-  if (relation === 'unknown') return isItsCopy && file.isUnchanged;
-  if (relation === 'cut') return of.lostBy === 'truncated' && file.key === of.lost?.key && isHome;
-  if (relation === 'shorter') {
-    if (isHome) return false;
-    if (isItsCopy && file.isUnchanged) return true;
-    if (of.group !== file.group && !file.kin.includes(of.group) && !isSudden(of, file)) return false;
-    if (of.lostBy === 'vanished') return isEarlierCopy(file, content);
-    return !content.isGzip || content.size >= identifyingBytes;
-  }
-  if (relation === 'other' || relation === 'unseen') return false;
-  const isSameInode = of.lostBy === 'vanished' && file.key === of.lost?.key;
-  return !isHome || isSameInode || (of.chain.offset >= tailBytes && !isVague(file, content));
-}
-
-/** Whether a file has all of a generation that has ended, more than it, or a part of it. */
-function mayBeEnded(world: World, { file, of, content, relation }: Pair): boolean {
-  const isItsFile = file.formerly === of;
-  if (!isItsFile && isVague(file, content) && world.isThere(of, file)) return false;
-  if (relation === 'same' || relation === 'part') return true;
-  if (relation === 'shorter') {
-    if (isItsFile)
-      return (!file.isReplaced && !file.isHome && content.size >= identifyingBytes) || file.isUnchanged;
-    if (of.lostBy !== 'truncated') return isEarlierCopy(file, content);
-    return content.isGzip && content.size >= identifyingBytes;
-  }
-  if (relation !== 'longer') return false;
-  if (isItsFile) return isStrong(of);
-  // While the ended generation is still in a whole file, another file that goes on after the same bytes, such as a banner, is a
-  // new generation.
-  return isStrong(of) && !world.isThere(of, file);
-}
-
-const isOnlyPart = (relation: Pair['relation']): boolean =>
-  relation === 'shorter' || relation === 'part' || relation === 'unknown';
-
-const rankOf = ({ file, of, content, relation }: Pair): readonly number[] => [
-  Number(isOnlyPart(relation)),
-  -countedBytes(of),
-  Number(file.formerly !== of && (file.awaits !== of || !file.isPart)),
-  // A file that is shorter than the generation was is chosen only if no other file fits.
-  Number(content.size < of.size),
-  Number(of.group !== file.group),
-  Number(of.status !== 'lost'),
-  Number(file.isHome && file.group === of.group),
-  Number(content.isGzip),
-  Math.abs(content.size - of.size),
-];
-
-function byRank(a: readonly number[], b: readonly number[]): number {
-  const at = a.findIndex((part, i) => part !== b[i]);
-  return at < 0 ? 0 : a[at]! - b[at]!;
 }
 
 /** Groups with a file that cannot be decided about now. */
@@ -393,25 +296,4 @@ function decideRest(world: Asked, files: readonly FileFacts[], actions: Action[]
     actions.push(of && !isOthers ? { do: 'resume', file, of } : { do: 'follow', file, of });
   }
   return again;
-}
-
-/** Sorts generations: first those of which most is known, then the one that had the file's inode, then the largest, then the oldest. */
-const byEvidence = (file: FileFacts) => (a: Generation, b: Generation) =>
-  knownBytes(b) - knownBytes(a) ||
-  Number(a.lost?.key !== file.key) - Number(b.lost?.key !== file.key) ||
-  (knownBytes(a) === 0 ? b.size - a.size : 0) ||
-  a.number - b.number;
-
-/** Whether a generation of which nothing was counted may be in a file. A wrong answer counts nothing twice. */
-function mayHold(world: Asked, of: Generation, file: FileFacts): boolean {
-  const { content } = file;
-  if (!isContent(content) || content.size === 0 || content.size < of.size) return false;
-  // At the log's path the next generation is more likely, even with the same inode.
-  if (knownBytes(of) === 0) return !file.isHome || (of.size === 0 && file.key === of.lost?.key);
-  // A different file at the path of a file that is gone is the next generation, with the same banner.
-  const isNext = file.isHome && file.group === of.group && file.key !== of.lost?.key;
-  if (isNext && of.lostBy === 'vanished') return false;
-  if (marksAgree(of.chain, content.start) === false) return false;
-  const answer = world.ask(file, of);
-  return answer === 'same' || answer === 'longer';
 }
