@@ -35,8 +35,8 @@ interface Plan {
 const neighboursLimit = 16;
 
 /*
- * Decides what each file is that is not followed. The rules are here and, for one file and one generation, in `fit.ts`. Neither reads a
- * file or changes anything.
+ * Decides what each file is that is not followed. The rules are here and, for one file and one generation, in `fit.ts`. Neither
+ * reads a file or changes anything.
  *
  *   the file                                        counts as
  *   older than its log, or an archive in another    passed over
