@@ -296,7 +296,9 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
   test('a copy of the binary log as long as the server’s own holds everything', async () => {
     const { log, directories } = await pollStore(primary);
     const [row] = await primary.sql('SHOW MASTER STATUS');
-    const [{ gtids }] = (await primary.sql('SELECT @@gtid_binlog_pos AS gtids')) as [{ gtids: string }];
+    const [{ gtids, id }] = (await primary.sql('SELECT @@gtid_binlog_pos AS gtids, @@server_id AS id')) as [
+      { gtids: string; id: number },
+    ];
     expect(log).toEqual({
       archived: row!.File,
       archivedBytes: row!.Position,
@@ -304,6 +306,7 @@ describe.skipIf(!hasMariadb)('a poll of a MariaDB', () => {
       position: `${row!.File}:${row!.Position}`,
       isArchivedWhole: true,
       leavesOut: [],
+      writer: id,
     });
     const [{ data }] = (await primary.sql('SELECT @@datadir AS data')) as [{ data: string }];
     expect(directories).toEqual([
