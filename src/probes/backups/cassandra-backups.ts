@@ -11,6 +11,8 @@ import {
   unlessMissing,
   unreadable,
 } from './evidence.ts';
+import { createChunkCheck, readChunks } from './sstable-chunks.ts';
+import { cutIndexOf } from './sstable-index.ts';
 import { type LogRange, readStatistics } from './sstable-statistics.ts';
 
 /** One table's part of a snapshot of the wide-column store, on the disk of a node. */
@@ -192,28 +194,37 @@ export interface ContentReading {
   onRange(table: string, range: LogRange): void;
 }
 
-/** The fault in the content of an SSTable of a table, given by its data file. */
+/** The fault in the content of an SSTable of a table, given by its data file. Files that are not there are skipped. */
 export async function contentFault(
   path: string,
   table: string,
   { read, onRange }: ContentReading,
 ): Promise<string | undefined> {
-  const statistics = path.replace(/-Data\.db$/, '-Statistics.db');
-  const bytes = await unlessMissing(statistics, readFile(statistics));
-  const { fault, range } = bytes ? readStatistics(basename(statistics), bytes) : {};
+  const pathWith = (suffix: string) => path.replace(/-Data\.db$/, suffix);
+  const nameWith = (suffix: string) => basename(pathWith(suffix));
+  const bytesOf = (suffix: string) => unlessMissing(pathWith(suffix), readFile(pathWith(suffix)));
+  const statistics = await bytesOf('-Statistics.db');
+  const { fault, range, partitions } = statistics
+    ? readStatistics(nameWith('-Statistics.db'), statistics)
+    : {};
   if (range !== undefined) onRange(table, range);
-  return fault ?? digestFault(path, read);
-}
-
-/** The fault if the data file of an SSTable does not match the digest beside it. A file without a digest is skipped. */
-async function digestFault(path: string, read: ContentReading['read']): Promise<string | undefined> {
-  const digestPath = path.replace(/-Data\.db$/, '-Digest.crc32');
-  if (digestPath === path) return undefined;
-  const expected = await unlessMissing(digestPath, readFile(digestPath, 'utf8'));
-  if (expected === undefined) return undefined;
+  if (fault !== undefined) return fault;
+  const cut = await cutIndexOf(pathWith, { partitions, read });
+  if (cut !== undefined) return `${nameWith(cut)} is cut off or damaged`;
+  const compression = await bytesOf('-CompressionInfo.db');
+  const chunks = compression && readChunks(compression);
+  const isUndescribed = `${nameWith('-CompressionInfo.db')} does not describe ${basename(path)}`;
+  if (compression && !chunks) return isUndescribed;
+  const digest = (await bytesOf('-Digest.crc32'))?.toString('utf8').trim();
+  if (digest === undefined && chunks === undefined) return undefined;
+  const check = chunks && createChunkCheck(chunks);
   let crc = 0;
-  for await (const chunk of read(path)) crc = crc32(chunk, crc);
-  return String(crc) === expected.trim() ? undefined : `${basename(path)} does not match its digest`;
+  for await (const piece of read(path)) {
+    crc = crc32(piece, crc);
+    check?.take(piece);
+  }
+  if (digest !== undefined && digest !== String(crc)) return `${basename(path)} does not match its digest`;
+  return check?.isRight() === false ? isUndescribed : undefined;
 }
 
 /** A file of an SSTable that is missing. Its table of contents lists the files that the server needs. */

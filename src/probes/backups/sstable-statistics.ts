@@ -19,7 +19,7 @@ export interface LogRange {
 export const comparePlaces = (one: LogPlace, other: LogPlace): number =>
   one[0] - other[0] || one[1] - other[1];
 
-/** The oldest version with checksums. */
+/** The oldest version of the format `big` with checksums; the format `bti` has always had them. */
 const checkedFrom = 'na';
 /** The type of the part with the positions. */
 const statsType = 2;
@@ -29,15 +29,17 @@ interface Statistics {
   fault?: string;
   /** Undefined for rows that were not written through the commit log, and for older versions. */
   range?: LogRange;
+  /** The number of partitions. */
+  partitions?: number;
 }
 
 /** Reads the content of the file with this name. */
 export function readStatistics(name: string, bytes: Buffer): Statistics {
-  if (name.slice(0, 2) < checkedFrom) return {};
+  if (/-big-Statistics\.db$/.test(name) && name < checkedFrom) return {};
   try {
     const parts = partsOf(bytes);
     const stats = parts.get(statsType);
-    return stats === undefined ? {} : { range: rangeIn(stats) };
+    return stats === undefined ? {} : { range: rangeIn(stats), partitions: partitionsIn(stats) };
   } catch (thrown) {
     // What is read beyond the end is cut off.
     if (!(thrown instanceof RangeError || thrown instanceof Damaged)) throw thrown;
@@ -63,6 +65,14 @@ function partsOf(bytes: Buffer): ReadonlyMap<number, Buffer> {
     parts.set(bytes.readInt32BE(8 + 8 * at), part);
   }
   return parts;
+}
+
+/** The sum of the histogram of the sizes of partitions. */
+function partitionsIn(stats: Buffer): number {
+  let sum = 0;
+  for (let bucket = 0; bucket < stats.readInt32BE(0); bucket++)
+    sum += Number(stats.readBigInt64BE(4 + 16 * bucket + 8));
+  return sum;
 }
 
 /**

@@ -32,6 +32,7 @@ import { type PgDump, pgDumpMagic, readPgDumpContents, verifyPgDump } from './pg
 import type { SegmentsToVerify } from './segments.ts';
 import { isSqlDump, readSqlDump } from './sql-dump.ts';
 import { joined, type LogRange } from './sstable-statistics.ts';
+import { UnknownFormat } from './wal-segment.ts';
 
 /** A request to the verifying process, as JSON. */
 export interface VerifyRequest extends Verifiable {
@@ -89,7 +90,7 @@ export async function verifyBackup(request: VerifyRequest & Pace): Promise<Verif
     if (request.flush !== undefined) return await verifyFlush(request, request.flush);
     return stats.isDirectory() ? await verifyDirectory(request) : await verifyFile(request);
   } catch (thrown) {
-    if (thrown instanceof NoDecompressor) return unknown(thrown.message);
+    if (thrown instanceof NoDecompressor || thrown instanceof UnknownFormat) return unknown(thrown.message);
     const code = systemCode(thrown);
     // Errors of the decompressor have codes, too (Z_DATA_ERROR, ERR_…); these are faults of the backup.
     if (code !== undefined && /^E(?!RR_)[A-Z]+$/.test(code)) throw thrown;

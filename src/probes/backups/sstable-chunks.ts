@@ -1,0 +1,104 @@
+import { crc32 } from 'node:zlib';
+import { UnknownFormat } from './wal-segment.ts';
+
+/**
+ * The chunks of a compressed SSTable (Apache Cassandra, CompressionMetadata and CompressedSequentialWriter). `CompressionInfo.db`
+ * says where each chunk of the data file begins and how long its content is. It has no checksum, and without it nothing can be read:
+ * it is right if each chunk that it describes ends with its own CRC-32.
+ */
+export interface Chunks {
+  compressor: string;
+  /** The length of a chunk's content; the last one may be shorter. */
+  chunkBytes: number;
+  /** A chunk that is at least as long as this is not compressed. */
+  compressedBelow: number;
+  /** The length of all contents. */
+  contentBytes: number;
+  /** Where each chunk begins in the data file. */
+  starts: readonly number[];
+}
+
+const checksumBytes = 4;
+
+/** Reads `CompressionInfo.db`; undefined if it is damaged. Throws `UnknownFormat` for a compressor of another author. */
+export function readChunks(bytes: Buffer): Chunks | undefined {
+  let at = 0;
+  const text = () => {
+    const length = bytes.readUInt16BE(at);
+    at += 2 + length;
+    return bytes.toString('latin1', at - length, at);
+  };
+  const int = () => {
+    at += 4;
+    return bytes.readInt32BE(at - 4);
+  };
+  const long = () => {
+    at += 8;
+    return Number(bytes.readBigInt64BE(at - 8));
+  };
+  try {
+    const compressor = text();
+    for (let options = int(); options > 0; options--) [text(), text()];
+    if (!compressors.includes(compressor))
+      throw new UnknownFormat(`its compressor ${compressor} is not known`);
+    const [chunkBytes, compressedBelow, contentBytes, count] = [int(), int(), long(), int()];
+    const rest = bytes.length - at;
+    if (rest !== 8 * count || chunkBytes <= 0 || (chunkBytes & (chunkBytes - 1)) !== 0) return undefined;
+    if (count !== Math.ceil(contentBytes / chunkBytes)) return undefined;
+    const starts = Array.from({ length: count }, long);
+    const isOrdered = starts.every(
+      (start, nth) => start >= (nth === 0 ? 0 : starts[nth - 1]! + checksumBytes),
+    );
+    return isOrdered && (starts[0] ?? 0) === 0
+      ? { compressor, chunkBytes, compressedBelow, contentBytes, starts }
+      : undefined;
+  } catch (thrown) {
+    if (thrown instanceof RangeError) return undefined;
+    throw thrown;
+  }
+}
+
+/** Each compressed content of this compressor begins with its length. */
+const lz4 = 'LZ4Compressor';
+const compressors = [lz4, 'SnappyCompressor', 'DeflateCompressor', 'ZstdCompressor', 'NoopCompressor'];
+const lengthBytes = 4;
+
+/** Compares the pieces of a data file with its chunks, in their order. */
+export function createChunkCheck({ compressor, chunkBytes, compressedBelow, contentBytes, starts }: Chunks) {
+  let [nth, position, crc, isWrong] = [0, 0, 0, false];
+  // The first bytes of the chunk, and its last ones, which are its checksum.
+  let head: Buffer = Buffer.alloc(0);
+  let end: Buffer = Buffer.alloc(0);
+  const chunkEnd = (size: number) => starts[nth + 1] ?? size;
+  const lengthOf = () => Math.min(chunkBytes, contentBytes - nth * chunkBytes);
+  const closeChunk = (size: number) => {
+    const stored = size - starts[nth]! - checksumBytes;
+    const isPlain = stored >= compressedBelow;
+    const hasLength = isPlain || compressor !== lz4;
+    const length = hasLength ? stored : head.length < lengthBytes ? -1 : head.readInt32LE(0);
+    const isRight = hasLength && !isPlain ? true : length === lengthOf();
+    if (end.length < checksumBytes || crc !== end.readUInt32BE(0) || !isRight) isWrong = true;
+    [nth, crc, head, end] = [nth + 1, 0, Buffer.alloc(0), Buffer.alloc(0)];
+  };
+  return {
+    take(piece: Buffer) {
+      for (let rest = piece; rest.length > 0 && nth < starts.length; ) {
+        const taken = rest.subarray(0, Math.min(rest.length, chunkEnd(Number.POSITIVE_INFINITY) - position));
+        rest = rest.subarray(taken.length);
+        position += taken.length;
+        if (head.length < lengthBytes) head = Buffer.concat([head, taken.subarray(0, lengthBytes)]);
+        // The last bytes so far may be the checksum.
+        const all = Buffer.concat([end, taken]);
+        const covered = Math.max(0, all.length - checksumBytes);
+        crc = crc32(all.subarray(0, covered), crc);
+        end = all.subarray(covered);
+        if (position === starts[nth + 1]) closeChunk(position);
+      }
+    },
+    /** Whether the file, which has ended, consists of these chunks. */
+    isRight() {
+      if (nth === starts.length - 1) closeChunk(position);
+      return !isWrong && nth === starts.length;
+    },
+  };
+}
