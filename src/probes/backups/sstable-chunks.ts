@@ -6,7 +6,7 @@ import { UnknownFormat } from './wal-segment.ts';
  * says where each chunk of the data file begins and how long its content is. It has no checksum, and without it nothing can be read:
  * it is right if each chunk that it describes ends with its own CRC-32.
  */
-export interface Chunks {
+interface Chunks {
   compressor: string;
   /** The length of a chunk's content; the last one may be shorter. */
   chunkBytes: number;
