@@ -217,7 +217,7 @@ export async function contentFault(
   if (compression && !chunks) return isUndescribed;
   const digest = (await bytesOf('-Digest.crc32'))?.toString('utf8').trim();
   if (digest === undefined && chunks === undefined) return undefined;
-  const check = chunks && createChunkCheck(chunks);
+  const check = chunks && createChunkCheck(chunks, (await stat(path)).size);
   let crc = 0;
   for await (const piece of read(path)) {
     crc = crc32(piece, crc);

@@ -63,42 +63,41 @@ const lz4 = 'LZ4Compressor';
 const compressors = [lz4, 'SnappyCompressor', 'DeflateCompressor', 'ZstdCompressor', 'NoopCompressor'];
 const lengthBytes = 4;
 
-/** Compares the pieces of a data file with its chunks, in their order. */
-export function createChunkCheck({ compressor, chunkBytes, compressedBelow, contentBytes, starts }: Chunks) {
+/** Compares the pieces of a data file of `size` bytes with its chunks, in their order. */
+export function createChunkCheck(
+  { compressor, chunkBytes, compressedBelow, contentBytes, starts }: Chunks,
+  size: number,
+) {
   let [nth, position, crc, isWrong] = [0, 0, 0, false];
-  // The first bytes of the chunk, and its last ones, which are its checksum.
+  // The first bytes of the chunk, and its checksum.
   let head: Buffer = Buffer.alloc(0);
-  let end: Buffer = Buffer.alloc(0);
-  const chunkEnd = (size: number) => starts[nth + 1] ?? size;
-  const lengthOf = () => Math.min(chunkBytes, contentBytes - nth * chunkBytes);
-  const closeChunk = (size: number) => {
-    const stored = size - starts[nth]! - checksumBytes;
+  let sum: Buffer = Buffer.alloc(0);
+  const closeChunk = (end: number) => {
+    const stored = end - starts[nth]! - checksumBytes;
     const isPlain = stored >= compressedBelow;
-    const hasLength = isPlain || compressor !== lz4;
-    const length = hasLength ? stored : head.length < lengthBytes ? -1 : head.readInt32LE(0);
-    const isRight = hasLength && !isPlain ? true : length === lengthOf();
-    if (end.length < checksumBytes || crc !== end.readUInt32BE(0) || !isRight) isWrong = true;
-    [nth, crc, head, end] = [nth + 1, 0, Buffer.alloc(0), Buffer.alloc(0)];
+    const length = isPlain ? stored : head.length < lengthBytes ? -1 : head.readInt32LE(0);
+    const isKnown = isPlain || compressor === lz4;
+    if (isKnown && length !== Math.min(chunkBytes, contentBytes - nth * chunkBytes)) isWrong = true;
+    if (sum.length < checksumBytes || crc !== sum.readUInt32BE(0)) isWrong = true;
+    [nth, crc, head, sum] = [nth + 1, 0, Buffer.alloc(0), Buffer.alloc(0)];
   };
   return {
     take(piece: Buffer) {
-      for (let rest = piece; rest.length > 0 && nth < starts.length; ) {
-        const taken = rest.subarray(0, Math.min(rest.length, chunkEnd(Number.POSITIVE_INFINITY) - position));
-        rest = rest.subarray(taken.length);
-        position += taken.length;
-        if (head.length < lengthBytes) head = Buffer.concat([head, taken.subarray(0, lengthBytes)]);
-        // The last bytes so far may be the checksum.
-        const all = Buffer.concat([end, taken]);
-        const covered = Math.max(0, all.length - checksumBytes);
-        crc = crc32(all.subarray(0, covered), crc);
-        end = all.subarray(covered);
-        if (position === starts[nth + 1]) closeChunk(position);
+      for (let rest = piece; rest.length > 0 && nth < starts.length && !isWrong; ) {
+        const end = starts[nth + 1] ?? size;
+        const ofContent = end - checksumBytes - position;
+        const part = rest.subarray(0, Math.max(0, ofContent > 0 ? ofContent : end - position));
+        if (part.length === 0) isWrong = true;
+        if (ofContent > 0) {
+          if (head.length < lengthBytes) head = Buffer.concat([head, part.subarray(0, lengthBytes)]);
+          crc = crc32(part, crc);
+        } else sum = Buffer.concat([sum, part]);
+        rest = rest.subarray(part.length);
+        position += part.length;
+        if (position === end) closeChunk(end);
       }
     },
     /** Whether the file, which has ended, consists of these chunks. */
-    isRight() {
-      if (nth === starts.length - 1) closeChunk(position);
-      return !isWrong && nth === starts.length;
-    },
+    isRight: () => !isWrong && nth === starts.length,
   };
 }
