@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 
 /**
  * Whether the files of an SSTable that lead to its rows are whole (Apache Cassandra). None of them has a checksum: what is cut off
- * shows in their lengths, positions and counts, a flipped bit in a key does not. All of them can be made again from the data.
+ * shows in their lengths, positions and counts, a flipped bit in a key does not.
  */
 interface IndexFile {
   path: string;
