@@ -136,3 +136,23 @@ test('--for ends it by itself with 0', async () => {
   atTestEnd(() => tap.end());
   expect(await tap.ended).toBe(0);
 });
+
+test('a reader that ends, such as head, ends the command', async () => {
+  const log = join(newFolder(), 'history.log');
+  writeFileSync(log, '');
+  const file = join(newFolder(), 'head.yaml');
+  writeFileSync(file, JSON.stringify({ services: { history: { logs: { paths: [log] } } }, admin: null }));
+  const tap = start(process.execPath, [mainFile, 'tap', '-c', file]);
+  atTestEnd(() => tap.end());
+  const append = () => appendFileSync(log, '{"level":"info","msg":"x"}\n');
+  await until('a line is shown', () => {
+    append();
+    return tap.output() !== '';
+  });
+  tap.child.stdout!.destroy();
+  await until('it has ended', () => {
+    append();
+    return tap.child.exitCode !== null;
+  });
+  expect(await tap.ended).toBe(0);
+});

@@ -10,7 +10,7 @@ import { createReadSecret } from '../read-secret.ts';
 import { createSamples, type SampledSeries, type Samples } from '../samples.ts';
 import { onSignals } from '../signals.ts';
 import { command, configurationOptions, configured } from './arguments.ts';
-import { cut, type Io, paint, plain } from './io.ts';
+import { cut, type Io, onReaderGone, paint, plain } from './io.ts';
 import { silent } from './live-pages.ts';
 
 const usage = `Usage: svc-agent tap [-c FILE] [--role ROLE]... [--match TEXT] [--for TIME] [--json]
@@ -68,15 +68,17 @@ function durationOf(text: string): number {
   }
 }
 
-/** Resolves at a signal, or when the time is over. */
+/** Resolves at a signal, when the time is over, or when nobody reads the output any more. */
 function ended(forMs: number | undefined): Promise<void> {
   return new Promise((resolve) => {
     // Timers of the agent do not keep a process alive; this one does.
     const timer = setTimeout(done, forMs ?? 0x7fffffff);
-    const undo = onSignals({ stop: done, reload: done });
+    const undoSignals = onSignals({ stop: done, reload: done });
+    const undoReader = onReaderGone(done);
     function done() {
       clearTimeout(timer);
-      undo();
+      undoSignals();
+      undoReader();
       resolve();
     }
   });
