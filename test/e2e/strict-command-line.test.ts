@@ -210,8 +210,12 @@ test.each([
   ],
   [['incidents', '--insecure'], 'svc-agent: --insecure: without --url; add --url, or leave it out\n'],
   [
+    ['status', '--ca', '/etc/hosts', '--url', 'https://127.0.0.1:1'],
+    'svc-agent: --ca: no certificate in it, got "/etc/hosts"; name a PEM file with the certificates of the authorities\n',
+  ],
+  [
     ['status', '--ca', '/dev/null', '--url', 'https://127.0.0.1:1'],
-    'svc-agent: --ca: no certificate in it, got "/dev/null"; name a PEM file with the certificates of the authorities\n',
+    'svc-agent: --ca: cannot be read (not a regular file), got "/dev/null"; name a PEM file with the certificates of the authorities\n',
   ],
   [
     ['healthcheck', '--ca', '/nowhere/ca.pem', '--url', 'https://127.0.0.1:1'],
