@@ -1,9 +1,3 @@
-/**
- * Backslashes before an escaped character: JSON writes 1, JSON in JSON 3, and in JSON again 7. Without a limit, a text of backslashes
- * would take a time that grows with the square of its length, or faster.
- */
-const mostBackslashes = 7;
-
 const special = /[\\^$.*+?()[\]{}|/-]/g;
 const escaped = (text: string): string => text.replace(special, '\\$&');
 
@@ -15,6 +9,9 @@ const shortEscapes: Readonly<Record<string, string>> = {
   '\r': 'r',
   '\t': 't',
 };
+/** Backslashes before a character, of JSON in JSON in JSON; the bound keeps the time linear for a text of backslashes. */
+const anyBackslashes = '\\\\{0,8}';
+const backslashes = '\\\\{1,8}';
 const entities: Readonly<Record<string, string>> = {
   '"': 'quot|#34|#x22',
   "'": 'apos|#39|#x27',
@@ -37,22 +34,22 @@ const hex = (number: number, digits: number): string =>
 function characterPattern(character: string): string {
   if (/^\w$/.test(character)) return character;
   const bytes = [...Buffer.from(character)].map((byte) => `%${hex(byte, 2)}`).join('');
-  const units = character.split('').map((unit) => `\\\\{1,${mostBackslashes}}u${hex(unit.charCodeAt(0), 4)}`);
-  const forms = [`\\\\{0,${mostBackslashes}}${escaped(character)}`, bytes, units.join('')];
-  if (character in shortEscapes) forms.push(`\\\\{1,${mostBackslashes}}${shortEscapes[character]}`);
+  const units = character.split('').map((unit) => `${backslashes}u${hex(unit.charCodeAt(0), 4)}`);
+  const forms = [`${anyBackslashes}${escaped(character)}`, bytes, units.join('')];
+  if (character in shortEscapes) forms.push(`${backslashes}${shortEscapes[character]}`);
   if (character in entities) forms.push(`&(?:${entities[character]});`);
   if (character === ' ') forms.push('\\+');
   return `(?:${forms.join('|')})`;
 }
 
-/** Backslashes, of which each is escaped again by another one, or by a URL. */
-const backslashPattern = (count: number): string =>
-  `(?:\\\\|%5[cC]){${count},${count * (mostBackslashes + 1)}}`;
+/** Backslashes in a row are one part, and JSON doubles them: as many parts could share the backslashes of a text in too many ways. */
+function backslashPattern({ length }: string): string {
+  const raw = [8, 4, 2, 1].map((times) => `\\\\{${times * length}}`);
+  return `(?:${raw.join('|')}|(?:%5[cC]){${length}})`;
+}
 
-const textPattern = (text: string): string =>
-  (text.match(/\\+|[^\\]/gu) ?? [])
-    .map((part) => (part.startsWith('\\') ? backslashPattern(part.length) : characterPattern(part)))
-    .join('');
+const partPattern = (part: string): string =>
+  part.startsWith('\\') ? backslashPattern(part) : characterPattern(part);
 
 const base64Character = '[\\w+/-]';
 /** Shorter parts of base64 occur by chance. */
@@ -81,4 +78,4 @@ function base64Patterns(value: string): string[] {
 
 /** The source of a regular expression that matches a value in each form in which a text may write it. */
 export const secretPattern = (value: string): string =>
-  [textPattern(value), ...base64Patterns(value)].join('|');
+  [(value.match(/\\+|[^\\]/gu) ?? []).map(partPattern).join(''), ...base64Patterns(value)].join('|');

@@ -28,6 +28,15 @@ describe('a password never leaves in a message', () => {
     ['no password at all', '', 'nothing to hide', 'nothing to hide'],
   ])('%s', (_, secret, text, shown) => expect(createRedact(secret)(text)).toBe(shown));
 
+  // If the pattern were tried over all of them from each backslash, this would take minutes.
+  test.each(['/a', '\\"', 'é', '\n', 'a\\b', '\\\\\\\\\\\\\\\\/'])(
+    'a text of backslashes is read once for %j',
+    (secret) => {
+      const text = '\\'.repeat(1 << 18);
+      expect(createRedact(`${secret}hunter2`)(text)).toBe(text);
+    },
+  );
+
   test('in every string of a value', () => {
     const value = { a: ['x hunter2', 1, null], hunter2: { b: true, c: 'hunter2' } };
     expect(createRedact('hunter2').deep(value)).toEqual({
