@@ -44,7 +44,7 @@ const reservedLabels: ReadonlySet<string> = new Set([
   'instance',
 ]);
 
-/** Why a rule must not have this label, or undefined. */
+/** Why a rule must not have this label; undefined if it may have the label. */
 function labelFault(label: string, field: string): string | undefined {
   if (!metricName.test(label) || label.startsWith('__')) {
     return 'not a label name; use letters, digits and _, no digit and no __ first';
@@ -121,7 +121,6 @@ function patternFault(pattern: string, isExcluded: boolean): string | undefined 
   }
 }
 
-/** The schema of a pattern. */
 const pathPattern = ({ isExcluded }: { isExcluded: boolean }) =>
   z
     .string()

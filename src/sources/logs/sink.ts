@@ -28,8 +28,8 @@ export interface SinkFile {
 }
 
 /**
- * Opens a sink for a file. The `claimants` of a file may become more on a reload, which opens a new sink with the unfinished line
- * of the old one.
+ * Opens a sink for a file. A reload may add claimants to a file: it then opens a new sink with the unfinished line of the old
+ * sink.
  */
 export type OpenSink = (file: SinkFile) => LineSink;
 

@@ -9,11 +9,11 @@ import type { LogsOptions } from './options.ts';
 import type { LineSink, OpenSink, OpenSinks } from './sink.ts';
 
 /**
- * The lines of a stream (`paths: ['-']`). A stream has no positions: what comes after a restart is new. At its end the unfinished
- * line counts. An error ends the stream, too, and is logged.
+ * The lines of a stream (`paths: ['-']`). A stream has no positions: everything that arrives after a restart is new. When the
+ * stream ends, the unfinished line counts. An error ends the stream, too, and is logged.
  */
 interface StandardInput {
-  /** Counts into the sink that `open` returns for the state of the sink before it. Reading begins with the first call. */
+  /** Counts into the sink that `open` returns for the state of the previous sink. Reading begins with the first call. */
   follow(open: (state: Uint8Array | undefined) => LineSink): void;
   /** Counts nothing until `go` is called. */
   hold(): void;
@@ -111,7 +111,7 @@ export interface LogsSource extends Source, Durable {
   scan(): Promise<void>;
   /**
    * Compiles another selection; throws `config_invalid` and changes nothing. The result replaces the present selection and its
-   * sinks between two lines: nothing is read until `open` has returned the new sinks, which get the state of the old ones.
+   * sinks between two lines: nothing is read until `open` has returned the new sinks, which get the state of the old sinks.
    */
   prepare(selection: LogsSelection): (open: OpenSinks) => Promise<void>;
   files(): FollowedFile[];
@@ -121,7 +121,7 @@ export interface LogsSource extends Source, Durable {
 
 const standardInput = '-';
 
-/** Services that read standard input, if a selected one is among them. */
+/** Services that read standard input; empty if no selected service is among them. */
 function readersOfInput({ services, selected }: LogsSelection): string[] {
   const claimants = Object.keys(services).filter((service) =>
     services[service]!.paths.includes(standardInput),

@@ -16,7 +16,7 @@ interface DeletedFiles {
   look(): Promise<readonly DeletedFile[]>;
 }
 
-/** A descriptor as `/proc/PID/fd` has it. */
+/** A descriptor as `/proc/PID/fd` lists it. */
 interface Holding {
   readonly pid: number;
   readonly fd: string;
@@ -34,8 +34,8 @@ interface Seen {
 const mark = ' (deleted)';
 
 /**
- * The target of a descriptor; empty if it was closed meanwhile. The kernel answers at once; with a promise for each descriptor a
- * host with some thousands of them would take three times as long.
+ * The target of a descriptor; empty if the descriptor was closed meanwhile. The call is synchronous because the kernel answers at
+ * once: with a promise for each descriptor, a host with some thousands of descriptors would take three times as long.
  */
 function targetOf(descriptor: string): string {
   try {

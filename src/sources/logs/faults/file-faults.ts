@@ -28,7 +28,7 @@ export interface FileFaults {
   /** The faults as the last check found them. */
   faults(): readonly LogFault[];
   check(): Promise<void>;
-  /** Checks at regular intervals; the result ends this. */
+  /** Checks at regular intervals. The returned function ends the checks. */
   start(): Stop;
 }
 
@@ -45,7 +45,7 @@ export interface FileFaultsDeps {
 
 /** The time between two checks. A fault is reported after two checks in a row found it. */
 const intervalMs = 20_000;
-/** The first check reads the descriptors of every process, so that it is delayed: it would slow the start of the agent. */
+/** The delay of the first check. That check reads the descriptors of every process, and would slow the start of the agent. */
 const firstMs = 1_000;
 /** How many file systems and files are looked at in one check. */
 const mostDirectories = 100;
@@ -80,7 +80,7 @@ function createGone({ selection }: FileFaultsDeps) {
   };
 }
 
-/** Finds logs that have not grown since the check before and are in file systems without free space. */
+/** Finds logs that have not grown since the previous check and are in file systems without free space. */
 function createDiskFull({ freeBytes = systemFreeBytes }: FileFaultsDeps) {
   let sizes = new Map<string, number>();
   return async (files: readonly FollowedFile[]): Promise<FoundFault[]> => {
@@ -105,7 +105,7 @@ export function createFileFaults(deps: FileFaultsDeps): FileFaults {
   const gone = createGone(deps);
   const diskFull = createDiskFull(deps);
   let patterns: Patterns;
-  // The name of a deleted file that was rotated has the name of its log in it.
+  // The name of a deleted file that was rotated contains the name of its log.
   const claimantsOf = (path: string) => patterns.claimants([path, path.replace(/[.-]\d[^/]*$/, '')]);
   const deleted = createDeletedFiles((path) => claimantsOf(path).length > 0);
   /** The time of the first check that found a fault, by kind and path. */
@@ -131,7 +131,8 @@ export function createFileFaults(deps: FileFaultsDeps): FileFaults {
       const key = `${fault.kind} ${fault.path}`;
       const sinceMs = known.get(key) ?? nowMs;
       next.set(key, sinceMs);
-      // A fault that is a comparison of two checks is certain at once; that a log is gone is certain only after the second check.
+      // The other faults are found by a comparison of two checks, so they are certain at once. That a log is gone is certain only
+      // after the second check.
       if (fault.kind !== 'gone' || known.has(key)) lasting.push({ ...fault, sinceMs });
     }
     known = next;

@@ -31,8 +31,8 @@ function releaseInode({ lost }: Generations, { stat }: Sighting): void {
 }
 
 /**
- * What a content shows of a generation of which nothing was counted. The file may have been truncated between the look-up of its
- * size and the reading of its beginning; the size in its place was looked up after that.
+ * What a content shows about a generation of which nothing was counted. The file may have been truncated between the look-up of
+ * its size and the reading of its beginning; the size in its place was looked up after that.
  */
 const beginningOf = ({ chain, size, place }: Generation, content: Content) => ({
   chain: learn(chain, content.start),
@@ -97,8 +97,8 @@ function createEndings(deps: ScanDeps, places: Places) {
   };
 
   /**
-   * Gives a generation up. What was never read is counted as skipped, together with the line that it continues; otherwise the
-   * unfinished line counts.
+   * Gives up a generation. Bytes that were never read are counted as skipped, together with the line that they continue. If all
+   * bytes were read, the unfinished line counts.
    */
   const giveUp = (of: Generation, reason: SkipReason) => {
     const missing = unreadBytes(of);
@@ -202,17 +202,17 @@ function createFollowing(
     generations.add(of, place);
     take(of, sighting);
     if (isGzip) return;
-    // The listed file may have been another one with the same inode.
+    // The listed file may have been another file with the same inode.
     if (content && content.size < sighting.stat.size) generations.relocate(of, { size: content.size });
     places.refresh(of);
-    // The compared file may have been closed to make room for others, and another one may be at its path by now.
+    // The compared file may have been closed to make room for others, and another file may be at its path by now.
     if (content) generations.update(of, beginningOf(of, content));
     place.isBlank = sighting.stat.size === 0 && isNewGroup;
     if (startsAtEnd(sighting)) reader.startAtEnd(of);
     else if (!place.isBlank) reader.learn(of);
   };
 
-  /** Continues a generation in another file. At the path of another log, it belongs to that log if its own one is gone. */
+  /** Continues a generation in another file. At the path of another log, it belongs to that log if its own log is gone. */
   const resume = (of: Generation, content: Content, file: FileFacts, sightings: Sightings) => {
     const { key, group, isHome } = file;
     const sighting = sightings.get(key)!;

@@ -133,14 +133,14 @@ export interface Part {
   readonly sum: number;
 }
 
-/** What is known of a generation's content: its chain, and the unfinished line that was seen after the offset. */
+/** What is known about a generation's content: its chain, and the unfinished line that was seen after the offset. */
 interface Counted {
   readonly chain: Chain;
   readonly rest: Buffer;
 }
 
 /**
- * How a content relates to what is known of a generation. `same`: it ends where the generation ends, or within the unfinished
+ * How a content relates to what is known about a generation. `same`: it ends where the generation ends, or within the unfinished
  * line; `longer`: it goes on after that; `cut`: it has the counted bytes, and another line after them; `shorter`: it ends before
  * the offset, and agrees as far as it goes; `other`: it differs; `unknown`: there is too little to compare; `unseen`: the file
  * cannot be read now.

@@ -20,8 +20,9 @@ export interface Recorded {
 const version = 4;
 
 /*
- * Section `log-positions`: version and count u32 little-endian, then records, each its length u32 and that many bytes. The first is
- * `Head` as JSON; each of the others is a generation, as `encode` writes it. Numbers are varints (`record-bytes.ts`).
+ * Section `log-positions`: version and count u32 little-endian, then records. Each record is its length u32 and that many bytes.
+ * The first record is `Head` as JSON; each of the others is a generation, as `encode` writes it. Numbers are varints
+ * (`record-bytes.ts`).
  */
 interface Head {
   /** Absolute patterns that earlier scans looked at. */

@@ -24,7 +24,7 @@ interface Opened {
 
 /**
  * Files that are not followed, open to be compared, a few at a time. A file must have the inode that the scan saw: while a
- * rotation renames files, a path soon leads to another one.
+ * rotation renames files, a path soon leads to another file.
  */
 export interface ComparedFiles {
   /** Opens a file. 'moved': its names lead to another file, or to none, by now. */
@@ -168,8 +168,8 @@ interface ContentsDeps {
 
 const chunkBytes = 256 * 1024;
 /**
- * The checksum of a plain file is computed over its bytes up to here. For longer prefixes, the marks and the bytes before the
- * offset decide.
+ * The checksum of a plain file is computed over its bytes up to this position. For longer prefixes, the marks and the bytes
+ * before the offset decide.
  */
 const summedBytes = 16 * 1024 * 1024;
 const compareBytes = 4096;

@@ -36,15 +36,15 @@ export interface FileFacts {
   /** Whether the file may be unfinished: it has changed in the last ten seconds, as far as this agent has seen. */
   readonly isFresh: boolean;
   readonly content: Content | Unreadable;
-  /** The generation that the inode held before: the file may have grown, or may be another one. */
+  /** The generation that the inode held before: the file may have grown, or may be another file. */
   readonly formerly?: Generation;
   /** Whether the former file had another name and was larger. */
   readonly isReplaced: boolean;
-  /** Neither size nor time have changed since. */
+  /** Whether neither the size nor the time of the file has changed since it was last looked at. */
   readonly isUnchanged: boolean;
-  /** The generation that it was compared with when the decision was put off. */
+  /** The generation with which the file was compared when the decision was put off. */
   readonly awaits?: Generation;
-  /** It held the beginning of that one, or all of it. */
+  /** Whether the file then held the beginning of that generation, or all of it. */
   readonly isPart: boolean;
 }
 
@@ -63,7 +63,7 @@ export interface Ask {
 }
 
 export type Action =
-  /** The file is a new generation, read from its beginning. It has everything that is known of the lost generation `of`. */
+  /** The file is a new generation, read from its beginning. It has everything that is known about the lost generation `of`. */
   | { readonly do: 'follow'; readonly file: FileFacts; readonly of?: Generation }
   /** The generation goes on in this file. */
   | { readonly do: 'resume'; readonly file: FileFacts; readonly of: Generation }
@@ -92,15 +92,15 @@ export interface World {
   readonly files: readonly FileFacts[];
   readonly generations: Pick<Generations, 'group' | 'ended' | 'lost'>;
   /**
-   * The followed generations of logs that were known before this scan and whose files are, or were, in this directory, those that
-   * changed last first.
+   * The followed generations of logs that were known before this scan and whose files are, or were, in this directory. The
+   * generation that changed last comes first.
    */
   followedIn(directory: string): readonly Generation[];
   /** Whether there is another file that was read as this generation or is a copy of it. */
   isThere(of: Generation, except: FileFacts): boolean;
   /** Groups with a generation that this scan could not see. Its bytes may be in any file. */
   readonly unseen: ReadonlySet<string>;
-  /** Undefined if the comparison must be made first. */
+  /** The result of a comparison; undefined if the comparison must be made first. */
   answer(file: FileFacts, of: Generation): Answer | undefined;
 }
 
@@ -138,7 +138,7 @@ const isFirst = (log: FileFacts, file: FileFacts) => !log.isNewGroup || !file.wa
 const isPlain = ({ content }: FileFacts): boolean =>
   isContent(content) && !content.isGzip && content.size > 0;
 
-/** Whether a rotated file may be the original of another one: a plain file of an archive, or one that is longer. */
+/** Whether a rotated file may be the original of another file: it is the plain file of an archive, or it is longer. */
 function mayBeOriginal(one: FileFacts, file: FileFacts): boolean {
   if (one === file || !isContent(one.content) || !isContent(file.content) || !isPlain(one)) return false;
   if (file.content.isGzip) return true;
@@ -167,8 +167,8 @@ export function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map
 }
 
 /**
- * The order in which files are decided about: a file that may be a copy of another one, or its archive, comes after it. `others` are
- * files that are decided about already.
+ * The order in which files are decided about: a file that may be a copy of another file, or its archive, comes after it. `others`
+ * are files that are decided about already.
  */
 export function createOrder(files: readonly FileFacts[], others: readonly FileFacts[]) {
   const members = groupBy([...files, ...others], ({ group }) => group);

@@ -246,9 +246,9 @@ const relevanceIn = (directory: string, { homes, targets }: ScanRequest) => {
 
 /**
  * Finds the log files. A directory is listed and each relevant name is looked up; that is one pass. While a rotation renames a
- * chain of files, a single pass may miss a file: its old name was looked up after the rename, its new name before. Therefore a
- * listing is settled only if two passes in a row saw the same files under the same names; the settled listing of the scan before
- * counts as one of them. A listing that does not settle proves that a file is there, but not that a file is absent.
+ * chain of files, a single pass may miss a file: its old name was looked up after the rename, its new name before it. Therefore a
+ * listing is settled only if two passes in a row saw the same files under the same names; the settled listing of the previous
+ * scan counts as one of them. A listing that does not settle proves that a file is there, but not that a file is absent.
  */
 export function createDiscovery(deps: DiscoveryDeps) {
   const listings = createListings(deps);

@@ -9,7 +9,7 @@ import type { Scan } from './scan.ts';
  */
 type Drain = (stale: Iterable<Generation>, isStopped: () => boolean) => Promise<void>;
 
-/** The files of which this call has read the beginning, and those that it has read to their end. */
+/** The files whose beginning this call has read, and the files that it has read to their end. */
 interface Progress {
   readonly begun: Set<Place>;
   readonly ended: Set<Place>;
@@ -39,7 +39,7 @@ export function createDrain(
 
   /**
    * Finds the oldest generation of a group that has something to read. The generations before it have been read, so a search
-   * continues where the last one ended.
+   * continues where the last search ended.
    */
   const createSearch = ({ ended }: Progress) => {
     const reached = new Map<string, number>();

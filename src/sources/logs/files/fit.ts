@@ -16,7 +16,7 @@ import { firstEntryMs, isSameLog } from './rotated-names.ts';
  * The rules for one pair: whether a file may hold a generation that is lost or has ended, and how well it fits.
  */
 
-/** The world, in which a comparison that was not made yet is noted, and has no result meanwhile. */
+/** The world. It also notes each comparison that was not made yet; such a comparison has no result meanwhile. */
 export interface Asked extends World {
   ask(file: FileFacts, of: Generation): Answer;
 }
@@ -52,8 +52,8 @@ export const isVague = ({ startsAtEnd }: FileFacts, content: Content): boolean =
   !startsAtEnd && repeatsOneLine(content);
 
 /**
- * Whether a file that ends before a generation that is gone is a copy of it, made before it grew, and not another generation with
- * the same banner: the bytes that the marks compare have a time.
+ * Whether a file that ends before a generation that is gone is a copy of that generation, made before it grew, and not another
+ * generation with the same banner: the bytes that the marks compare contain a time.
  */
 const isEarlierCopy = ({ isHome }: FileFacts, { start, size }: Content): boolean =>
   !isHome && size > markedBytes && firstEntryMs(start.subarray(0, size - markedBytes)) !== undefined;
@@ -105,7 +105,7 @@ function isPartOfEnded({ file, of, content }: Pair): boolean {
   return content.isGzip && content.size >= identifyingBytes;
 }
 
-/** Whether a file has all of a generation that has ended, more than it, or a part of it. */
+/** Whether a file has all of a generation that has ended, more than the generation, or a part of it. */
 const fitsEnded: Fits = {
   same: always,
   // While the ended generation is still in a whole file, another file that goes on after the same bytes, such as a banner, is a
@@ -148,7 +148,10 @@ export function byRank(a: readonly number[], b: readonly number[]): number {
   return at < 0 ? 0 : a[at]! - b[at]!;
 }
 
-/** Sorts generations: first those of which most is known, then the one that had the file's inode, then the largest, then the oldest. */
+/**
+ * Sorts generations: first the generations of which most is known, then the generation that had the file's inode, then the
+ * largest, then the oldest.
+ */
 export const byEvidence = (file: FileFacts) => (a: Generation, b: Generation) =>
   knownBytes(b) - knownBytes(a) ||
   Number(a.lost?.key !== file.key) - Number(b.lost?.key !== file.key) ||

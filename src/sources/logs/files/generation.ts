@@ -60,7 +60,7 @@ export interface Place {
   readonly ino: bigint;
   /** The path without links where the file was last seen. */
   readonly real: string;
-  /** The path by which a pattern last matched it; empty if none does. */
+  /** The path by which a pattern last matched it; empty if no pattern matches it. */
   readonly at: string;
   readonly state: PlaceState;
   readonly isGzip: boolean;
@@ -94,7 +94,7 @@ export interface Known {
   absences: number;
 }
 
-/** Unfinished lines of up to this many bytes are stored. A longer one is lost if its file is truncated. */
+/** Unfinished lines of up to this many bytes are stored. A longer line is lost if its file is truncated. */
 export const restKeptBytes = 4096;
 export const noBytes = Buffer.alloc(0);
 const noParts: readonly Part[] = [];

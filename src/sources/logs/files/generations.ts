@@ -8,7 +8,7 @@ type Changes = Partial<Omit<Generation, 'place' | 'record' | 'group' | 'status'>
 
 /** Every generation, by the files that hold it and by its group. Nothing else changes a generation. */
 export interface Generations {
-  /** By `fileKey`, the generation that is read from the file, or what is known of a file that is not read. */
+  /** By `fileKey`, the generation that is read from the file, or what is known about a file that is not read. */
   readAt(key: string): Generation | undefined;
   knownAt(key: string): Known | undefined;
   /** The generations that are followed or lost. */
@@ -29,7 +29,7 @@ export interface Generations {
   add(generation: Generation, place?: Place): void;
   remove(generation: Generation): void;
   update(generation: Generation, changes: Changes): void;
-  /** Changes what is recorded of a generation's place. */
+  /** Changes what is recorded about a generation's place. */
   relocate(generation: Generation, changes: Partial<Place>): void;
   move(generation: Generation, group: string): void;
   /** Gives new numbers to the followed and lost generations of a group. */
@@ -52,7 +52,7 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 interface Members {
   readonly all: Set<Generation>;
-  /** Those that are followed or lost, oldest first; undefined after a change. */
+  /** The followed and lost generations, oldest first; undefined after a change. */
   sorted: readonly Generation[] | undefined;
 }
 

@@ -24,7 +24,7 @@ export interface Groups {
   kinOf(sighting: Sighting, group: string): readonly string[];
   /** Groups of logs that are links and may have led to the rotated file before they were pointed elsewhere. */
   linkedTo(sighting: Sighting, group: string): readonly string[];
-  /** The path that a rotation made this one from, step by step: `app.log.1.gz`, `app.log.1`, `app.log`. */
+  /** The path from which a rotation made this path, step by step: `app.log.1.gz`, `app.log.1`, `app.log`. */
   rootOf(path: string): string;
   /**
    * The generations of a group, oldest first, with the generations after `last` put in their places; undefined if all are in
@@ -187,7 +187,7 @@ export function createGroups(deps: GroupDeps, picture: Picture): Groups {
 
   const isHome = ({ found }: Sighting, group: string) => found.some(({ path }) => path === group);
 
-  /** Whether a link was pointed from this file to another one since the last scan. */
+  /** Whether a link was pointed from this file to another file since the last scan. */
   const isSwungOver = (sighting: Sighting, group: string): boolean => {
     const key = picture.found.get(group);
     if (key === undefined || !picture.files.has(key)) return false;

@@ -106,7 +106,8 @@ export interface Glimpse {
 
 /**
  * Remembers what is seen in passing between two listings. If a file is gone before it is listed or read, its size is the only
- * thing that is known of what it held. So the size of a followed file is recorded, whatever it was looked up for.
+ * thing that is known about its content. Therefore each look-up of the size of a followed file records the size, whatever the
+ * look-up was for.
  */
 export function createGlimpses(disk: Disk, generations: Generations) {
   let homes: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map();
@@ -120,7 +121,7 @@ export function createGlimpses(disk: Disk, generations: Generations) {
     const of = generations.readAt(key);
     if (of?.place) {
       const { fd, real, size } = of.place;
-      // Under another name, a file that is not open may be a new one with the inode.
+      // Under another name, a file that is not open may be a new file with the same inode.
       if (stat.size > size && (fd !== undefined || path === real))
         generations.relocate(of, { size: stat.size });
       return;

@@ -48,10 +48,10 @@ const neighboursLimit = 16;
  *   equal to one of these, but only one line again  a copy while it may be unfinished, and then a new generation
  *   and again
  *   a part of a truncated generation, or, if it     a copy
- *   has a time, of one that is gone
+ *   has a time, of a generation that is gone
  *   an archive that may be unfinished, an empty     undecided: the next scan decides
- *   file that is not at a log's path, one that
- *   goes on after a live file, one of a group
+ *   file that is not at a log's path, a file that
+ *   goes on after a live file, a file of a group
  *   with a generation that cannot be seen
  *   anything else                                   a new generation, read from its beginning
  */
@@ -149,7 +149,7 @@ function decideByFollowed(world: Asked, file: FileFacts): Action | undefined {
       // Another file with the same content was renamed over the log.
       const isAlike = answer === 'prefix' || answer === 'longer';
       const isReplaced = isAlike && isTelling && of.chain.offset >= tailBytes && content.size >= of.size;
-      // The bytes that are not read yet tell the generation from a file that begins with the same banner.
+      // The bytes that are not read yet distinguish the generation from a file that begins with the same banner.
       if (isReplaced && isStale(of)) return { do: 'wait', file, of, isSoon: true };
       if (isReplaced) return { do: 'resume', file, of };
     } else if (
@@ -230,15 +230,15 @@ function assign(pairs: readonly Pair[], actions: Action[]) {
     const goesOn =
       (!isPart || (isUnread(of) && of.status === 'lost')) &&
       (of.status === 'lost' || relation === 'longer' || isBack);
-    // The file is compared with the one in which the generation goes on. It is a copy of that file, or another file with the same
-    // beginning.
+    // The file is compared with the file in which the generation goes on. It is a copy of that file, or another file with the
+    // same beginning.
     if (goesOn && resumed.has(of)) {
       if (!file.isHome) later.add(file.key);
       continue;
     }
     taken.add(file.key);
-    // The file lacks bytes of the generation. A file that cannot be looked at now may have all of them. It is not waited for any
-    // longer than a rotation takes: it may wait for a generation that is read after this one.
+    // The file lacks bytes of the generation. A file that cannot be looked at now may have all of them. The wait for such a file
+    // lasts no longer than a rotation takes, because that file may itself wait for a generation that is read after this one.
     const isDoubtful =
       goesOn && content.size < of.size && file.isFresh && (!file.isSettled || waiting.has(of.group));
     if (isDoubtful) actions.push({ do: 'wait', file, of, isSoon: true });

@@ -23,7 +23,7 @@ export interface Observed {
   readonly unsettledScans: number;
   /** Whether something was renamed or deleted between the listing and a comparison. */
   isDisturbed: boolean;
-  /** Whether another scan may resolve what this one cannot. */
+  /** Whether another scan may resolve what this scan cannot resolve. */
   needsScan: boolean;
 }
 
@@ -160,15 +160,16 @@ function createAnswer({ openFiles, reader, generations, contents }: ScanDeps, { 
 }
 
 /**
- * Returns the function that tells whether an inode is still that of a generation, which is certain while the file is open.
- * Undefined if the file cannot be looked at now.
+ * Returns the function that tells whether an inode still belongs to a generation, which is certain while the file is open. Its
+ * result is undefined if the file cannot be looked at now.
  */
 function createIsSame({ generations, contents, compared, openFiles, reader }: ScanDeps) {
   return async (seen: Observed, of: Generation, file: Seen): Promise<boolean | undefined> => {
     if (isUntouched(of.place!, file.stat)) return true;
     const place = of.place!;
     const { paths } = file;
-    // Whether a path belongs to another log, which may be a new one. Its file may have the inode, and the same banner.
+    // Whether a path belongs to another log, which may be a new log. The file of that log may have the inode, and the same
+    // banner.
     const isOthersName = (path: string) => {
       const root = seen.groups.rootOf(path);
       return generations.hasGroup(root) || (root !== of.group && seen.picture.found.has(path));
@@ -183,7 +184,7 @@ function createIsSame({ generations, contents, compared, openFiles, reader }: Sc
     }
     const { real, size, mtimeNs } = place;
     if (!paths.includes(real)) generations.relocate(of, { real: paths[0]! });
-    // The descriptor that was compared is used: while a chain of files is renamed, a path soon leads to another one.
+    // The descriptor that was compared is used: while a chain of files is renamed, a path soon leads to another file.
     const content = contents.of(file);
     if (typeof content !== 'string' && !content.isGzip) openFiles.hold(place, compared.take(file));
     if (typeof content !== 'string' && content.isGzip && content.size > 0) return false;
@@ -231,8 +232,8 @@ export function createObserve(deps: ScanDeps, places: Places, { lose }: Pick<App
   /** Updates the generation that is read from a listed file, or marks it as lost. Waits only if something must be compared. */
   const recognize = (seen: Observed, of: Generation, sighting: Sighting): Promise<void> | undefined => {
     const place = of.place!;
-    // The link at the log's path leads to another file now, so this file is no copy. It bounds the names that the link has had
-    // since.
+    // The link at the log's path leads to another file now, so this file is no copy. This file bounds the names that the link has
+    // had since.
     if (sighting.found.length === 0 && sighting.paths.includes(of.home)) place.isBlank = false;
     if (place.isBlank && sighting.stat.size > 0 && seenBytes(of) === 0) {
       const fd = openFiles.release(place);

@@ -5,13 +5,13 @@ import type { Place } from './generation.ts';
 
 /**
  * Open files, of a bounded number. An open file loses nothing when it is renamed or deleted, and its inode is not given to
- * another file. The file that was used longest ago is closed first. An archive that is being unpacked is never closed, and neither
- * is a file that could not be opened again: it was deleted, or renamed to a place that is not looked at.
+ * another file. The file that was used longest ago is closed first. Two kinds of files are never closed: an archive that is being
+ * unpacked, and a file that could not be opened again because it was deleted, or renamed to a place that is not looked at.
  */
 export interface OpenFiles {
   /** The file's descriptor, or undefined if it cannot be opened now or its path leads to another file by now. */
   open(file: Place): number | undefined;
-  /** Opens the file if there is room for it. With `fd`, a descriptor of a file that has none yet, room is made. */
+  /** Opens the file if there is room for it. If `fd` is given, a descriptor of a file that has none yet, room is made. */
   hold(file: Place, fd?: number): void;
   close(file: Place): void;
   /** Hands an open file's descriptor over. */
@@ -28,7 +28,7 @@ interface OpenFilesDeps {
 const exhausted = new Set(['EMFILE', 'ENFILE']);
 const cannotOpen = 'file cannot be opened';
 
-/** Nothing keeps the unread bytes of a file that is not open. The operator is told once, before any are lost. */
+/** Nothing keeps the unread bytes of a file that is not open. The operator is told once, before any bytes are lost. */
 function createWarning(log: Log): (limit: number) => void {
   let isWarned = false;
   return (limit) => {

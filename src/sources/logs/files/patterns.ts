@@ -135,7 +135,7 @@ function stepOf(step: string): Step {
     const set = char === '[' ? classAt(step, at) : undefined;
     if (set !== undefined || char === '*' || char === '?') {
       isMagic = true;
-      // Two stars within a step mean the same as one.
+      // Two stars within a step mean the same as one star.
       if (set !== undefined || !(char === '*' && text.endsWith('*'))) text += set ?? char;
       at += set === undefined ? 1 : sourceLength(step, at);
       continue;

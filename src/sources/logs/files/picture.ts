@@ -25,7 +25,7 @@ export interface Picture {
   /** Paths that a pattern matches, with the key of the file there. */
   readonly found: ReadonlyMap<string, string>;
   readonly directories: ReadonlyMap<string, DirectoryPicture>;
-  /** Files that were seen in one pass, and not in the last. */
+  /** Files that were seen in one pass, and not in the last pass. */
   readonly glimpsed: readonly Sighting[];
   /** Files that a pattern matches and that are not read. */
   readonly passedOver: readonly PassedOver[];
@@ -111,8 +111,8 @@ export function createSightings() {
     recheck(isAt: (path: string, key: string) => boolean): void {
       for (const [key, sighting] of files) {
         if (sighting.paths.length === 1 || (sighting.isSettled && !unlike.has(key))) continue;
-        // The inode may have been given to another file during the scan, so only the names that lead to it now count; if none
-        // does, the name that was looked up last.
+        // The inode may have been given to another file during the scan, so only the names that lead to the file now count. If no
+        // name leads to it, the name that was looked up last counts.
         const present = sighting.paths.filter((path) => isAt(path, key));
         const paths = present.length > 0 ? present : sighting.paths.slice(-1);
         if (paths.length === sighting.paths.length) continue;

@@ -29,7 +29,9 @@ export interface ScanDeps {
   changed(of: Generation): void;
 }
 
-/** The path by which patterns match a file: the path of its log if it is among the matched ones; empty if no pattern matches. */
+/**
+ * The path by which patterns match a file: the path of its log if that is among the matched paths; empty if no pattern matches.
+ */
 const matchedPath = (found: Sighting['found'], group: string): string =>
   found.find(({ path }) => path === group)?.path ?? found[0]?.path ?? '';
 
@@ -42,9 +44,9 @@ function namesIn(disk: Disk, directory: string): string[] {
 }
 
 /**
- * Where a file is that was found at `at`, with the path without links. A link in `at` may have been pointed elsewhere since, even
- * more than once. With the name that it leads to by now, the next scan would not look for the files in between. If the
- * file is not there, `at` is empty, and the next scan looks again.
+ * The present location of a file that was found at `at`, with the path without links. A link in `at` may have been pointed
+ * elsewhere since, even more than once. With the name to which the link leads by now, the next scan would not look for the files
+ * in between. If the file is not there, `at` is empty, and the next scan looks again.
  */
 function whereabouts(disk: Disk, at: string, { stat, found }: Sighting): Pick<Place, 'at' | 'real'> {
   const isAt = (path: string) => isFileAt(disk, path, fileKey(stat));
@@ -91,14 +93,14 @@ export function createPlaces(deps: ScanDeps) {
       return place;
     },
 
-    /** The path under which a generation is written that was found at `real`. */
+    /** The path under which a generation that was found at `real` is written. */
     homeOf(group: string, real: string, isHome: boolean): string {
       const last = generations.group(group).at(-1)?.home ?? group;
       const isLinked = last !== group && isBetween(basename(real), basename(last));
       return isHome || isLinked ? real : last;
     },
 
-    /** Records the size and time of a followed file, and under which kind of name it is. */
+    /** Records the size and time of a followed file, and the state that its names give it. */
     note(of: Generation, { size, mtimeNs }: FileStat, state: Place['state']): void {
       const place = of.place!;
       if (size === place.size && mtimeNs === place.mtimeNs && state === place.state) return;

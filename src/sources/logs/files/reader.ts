@@ -16,7 +16,7 @@ export interface Reader {
    * was open before the comparison, so that its inode is still its own.
    */
   isIntact(of: Generation, wasOpen: boolean): boolean | undefined;
-  /** Hands the sink the whole unfinished line as the last one. */
+  /** Hands the sink the whole unfinished line as the last line. */
   finish(of: Generation): void;
   /** Adds the marks of a beginning that was not read yet. */
   learn(of: Generation): void;
@@ -48,7 +48,10 @@ const bufferLimit = 1024 * 1024 + chunkBytes;
 const lineLimit = 1024 * 1024;
 const newline = 10;
 
-/** The bytes of a turn, in one buffer for all files: first those before the offset, which verify the file, then what follows. */
+/**
+ * The bytes of a turn, in one buffer for all files: first the bytes before the offset, which verify the file, then the bytes that
+ * follow.
+ */
 function createTurnBuffer(disk: Disk) {
   let bytes = Buffer.allocUnsafe(tailBytes + chunkBytes);
   /** The number of bytes that a turn reads after the unfinished line. */
@@ -72,12 +75,12 @@ function createTurnBuffer(disk: Disk) {
         if (read === 0 || filled === room || filled >= tail.length + of.restBytes) return filled;
       }
     },
-    /** Adapts the size of the next turn to how long this one took for `taken` bytes. */
+    /** Adapts the size of the next turn to how long this turn took for `taken` bytes. */
     fit(taken: number, tookMs: number): void {
       const fittingBytes = Math.floor((taken * turnMs) / Math.max(tookMs, 0.001));
       turnBytes = Math.max(shortChunkBytes, Math.min(chunkBytes, 2 * turnBytes, fittingBytes));
     },
-    /** Makes room for a longer line. Throws `internal` if the sink takes nothing of the longest one. */
+    /** Makes room for a longer line. Throws `internal` if the sink takes nothing of the longest line. */
     grow(path: string): void {
       if (bytes.length >= tailBytes + bufferLimit) {
         const what = 'the line sink takes nothing of a full buffer';
@@ -90,7 +93,7 @@ function createTurnBuffer(disk: Disk) {
 
 type TurnBuffer = ReturnType<typeof createTurnBuffer>;
 
-/** Whether the beginning of a file agrees with its marks; `read` is what was read of it into the buffer. */
+/** Whether the beginning of a file agrees with its marks; `read` has the bytes of the file that were read into the buffer. */
 function startAgrees({ chain }: Generation, read: Buffer, readStart: () => Buffer): boolean {
   const { marks, offset, tail } = chain;
   if (marks.length === 0 || (offset > 0 && offset <= tail.length)) return true;
@@ -106,7 +109,7 @@ function restAgrees({ chain: { tail }, rest, restBytes }: Generation, read: Buff
   return rest.length === 0 || rest.compare(read, from, from + rest.length) === 0;
 }
 
-/** The position after the last newline before `size`: where the line begins that is not finished yet. */
+/** The position after the last newline before `size`, where the unfinished line begins. */
 function lineStart(disk: Disk, fd: number, size: number): number {
   const chunk = Buffer.allocUnsafe(Math.min(size, 64 * 1024));
   for (let end = size; end > 0 && size - end < lineLimit; end -= chunk.length) {
@@ -145,7 +148,7 @@ function createCalls({ openFiles, problems }: Pick<ReaderDeps, 'openFiles' | 'pr
   return onOpen;
 }
 
-/** Compares files with what was read of them, and records what the comparison shows. */
+/** Compares files with what was read from them, and records what the comparison shows. */
 function createVerifier({ disk, generations, sinks }: ReaderDeps, turnBuffer: TurnBuffer) {
   const start = Buffer.allocUnsafe(headBytes);
   const readStart = (fd: number) => start.subarray(0, disk.read(fd, start, 0, headBytes, 0));
@@ -168,7 +171,7 @@ function createVerifier({ disk, generations, sinks }: ReaderDeps, turnBuffer: Tu
      */
     learnFrom(fd: number, of: Generation): void {
       const { chain, rest } = of;
-      // A file that was empty at first may turn out to be a copy of another one.
+      // A file that was empty at first may turn out to be a copy of another file.
       if (covered(chain) >= headBytes || of.place?.isBlank) return;
       const now = readStart(fd);
       if (isUnread(of) && !now.subarray(0, rest.length).equals(rest.subarray(0, headBytes))) return;
@@ -193,9 +196,9 @@ function createVerifier({ disk, generations, sinks }: ReaderDeps, turnBuffer: Tu
     },
 
     /**
-     * Handles a read that ended before the size that was looked up before it: the file was truncated in between. False if the file
-     * may be another one with the same beginning: its beginning was known and nothing was read from it, or it was not open all the
-     * time.
+     * Handles a read that ended before the size that was looked up before it: the file was truncated in between. False if the
+     * file may be another file with the same beginning: its beginning was known and nothing was read from it, or it was not open
+     * all the time.
      */
     noteShrinking(of: Generation, filled: number, wasOpen: boolean): boolean {
       const { marks, offset, tail } = of.chain;
@@ -261,7 +264,7 @@ export function createReader(deps: ReaderDeps): Reader {
         if (size < before) generations.update(of, { size: Math.max(of.size, before) });
         generations.relocate(of, { size, mtimeNs });
         const state = check(fd, of, turnBuffer.fill(fd, of), true);
-        // If a file was not open all the time and lost bytes, it may be another one with the same beginning.
+        // If a file was not open all the time and lost bytes, it may be another file with the same beginning.
         if (state === 'changed' || (!wasOpen && (state === 'cut' || size < before))) return false;
         // The known bytes were there afterwards, so the whole size belonged to this file.
         if (size > of.size && knownBytes(of) > 0) generations.update(of, { size });

@@ -4,10 +4,10 @@ const compressedName = /\.(?:gz|tgz|zst|xz|bz2|lz4|zip|Z)$/;
 
 export const isCompressed = (name: string): boolean => compressedName.test(name);
 
-/** Whether a name is that of a gzip file, the one compressed format that is read. */
+/** Whether a name is the name of a gzip file, the only compressed format that is read. */
 export const isGzip = (name: string): boolean => name.endsWith('.gz');
 
-/** Whether a name is that of an archive in a format that is not read. */
+/** Whether a name is the name of an archive in a format that is not read. */
 export const isForeign = (name: string): boolean => isCompressed(name) && !isGzip(name);
 
 const plainName = (name: string): string => name.replace(compressedName, '');
@@ -40,7 +40,7 @@ const noBases: readonly string[] = [];
 
 /**
  * Every name that a rotation may have extended to `name`, longest first. The extension has a digit or is a word such as `old`.
- * `app.log.json` is no rotated `app.log`, though it extends the name.
+ * `app.log.json` is not a rotated `app.log`, although it extends the name.
  */
 export function rotatedFrom(name: string): readonly string[] {
   const known = rotatedFromCache.get(name);
@@ -71,7 +71,7 @@ export function isSameLog(a: string, b: string): boolean {
   return [a, ...rotatedFrom(a)].some((name) => names.includes(name));
 }
 
-/** The digits that distinguish generations: those in the part of `name` beyond `base`. */
+/** The digits that distinguish generations: the digits in the part of `name` beyond `base`. */
 function digitsBeyond(name: string, base: string): string {
   const plain = plainName(name);
   const stem = /^(.+)(\.[A-Za-z]\w*)$/.exec(base);
@@ -148,7 +148,7 @@ function restartNumber(name: string): number | undefined {
   return found ? Number(found[1]) : undefined;
 }
 
-/** Like `byAge`, but for logs of a container that was restarted in the meantime: the number of its start comes first. */
+/** Like `byAge`, but for logs of a container that was restarted in the meantime: the number of the restart decides first. */
 export function byRestartAndAge(base: string, known: readonly Aged[]): (a: Aged, b: Aged) => number {
   const ages = new Map<string, (a: Aged, b: Aged) => number>();
   return (a, b) => {

@@ -23,7 +23,7 @@ export interface Scan {
   reconcile(picture: Picture, passed: ReadonlyMap<string, Glimpse>): Promise<void>;
   /** Looks up again the sizes that were looked up in the scan, for files that are not read after it. */
   verify(): void;
-  /** Handles a file in which the bytes before the offset are not those that were read. */
+  /** Handles a file in which the bytes before the offset differ from the bytes that were read. */
   rewritten(of: Generation): void;
   /** Handles a gzip file that cannot be read any further. False if the file may be unfinished: then the next scan tries again. */
   broken(of: Generation): boolean;
@@ -128,12 +128,14 @@ function createDecide({ generations, reader, slices }: ScanDeps, apply: Apply, o
   };
 
   /**
-   * Decides about some files, which include all files of their groups; returns whether the decisions about others depend on that.
+   * Decides about some files, which include all files of their groups. Returns whether the decisions about other files depend on
+   * these decisions.
    */
   const decideAbout = async (round: Round, files: readonly Unknown[], decided: Set<string>) => {
     const { seen, unknown } = round;
     const facts: FileFacts[] = [];
-    // Logs are read after the other files: what these have of a log's present content is then in what was read of the log.
+    // Logs are read after the other files, so that what is read of a log includes all of its present content that the other files
+    // have.
     const isLog = ({ sighting, group }: Unknown) => seen.groups.isHome(sighting, group);
     for (const file of [...files.filter((one) => !isLog(one)), ...files.filter(isLog)]) {
       facts.push(unknown.factsOf(file));

@@ -62,7 +62,7 @@ const pollIntervalMs = 250;
 const scanIntervalMs = 1_000;
 /**
  * With very many files a scan is expensive. The interval then grows, up to this limit, so that scans take no more than a
- * hundredth of the time. It is this long, too, while everything that happens rings.
+ * hundredth of the time. The interval is also this long while everything that happens rings.
  */
 const scanIntervalLimitMs = 2_000;
 const scanCostShare = 100;
@@ -186,7 +186,7 @@ const inodeOf = (directory: string): bigint | undefined => {
  * a system that reports nothing (network mounts), is left to the regular scan. One fs.watch per directory: `npm run bench --
  * doorbell` compares it with chokidar, which takes a watch per file (3 MiB for 100 files, 22 for 2,000, 75 for 10,000, against
  * less than 0.1) and reports no event after the last of two appends that are less than 50 ms apart.
- * `watchDirectory` is the system's call; tests pass one that fails.
+ * `watchDirectory` is the system's call; tests pass a call that fails.
  */
 export function createDoorbell(log: Log, ring: () => void, watchDirectory = watch) {
   const watches = new Map<string, Watched>();

@@ -67,8 +67,8 @@ export interface Tailer extends Durable {
   poll(): Promise<void>;
   /**
    * Compiles other patterns; throws `config_invalid` and changes nothing. The result replaces the patterns between two lines: it
-   * closes the sinks, waits for `open`, which returns the new sinks, and hands them the state of the old ones. Nothing is read
-   * meanwhile.
+   * closes the sinks, waits for `open`, which returns the new sinks, and hands them the state of the old sinks. Nothing is
+   * read meanwhile.
    */
   prepare(options: Pick<TailerOptions, 'services' | 'selected'>): (open: OpenSinks) => Promise<void>;
   /** Every file that is followed. */
@@ -125,7 +125,7 @@ function createLagReport(generations: Generations, reportLag: ReportLag) {
   };
 }
 
-/** Calls that come while one call waits share the next one, which begins after all of them. */
+/** Calls that arrive while a call waits share the next call, which begins after all of them. */
 function createTurns(slices: Slices) {
   let last: Promise<void> = Promise.resolve();
   return {

@@ -30,7 +30,7 @@ export interface Unknown {
   readonly group: string;
 }
 
-/** Content decides what is gzip, and a name does not say what is in it. */
+/** Whether a content has a format that is not read. The content decides what is gzip, and a name does not say what is in it. */
 const isForeignContent = ({ isGzip, start }: Content, paths: readonly string[]): boolean =>
   isTar(start) || (!isGzip && paths.every(isForeign));
 
@@ -61,7 +61,10 @@ function createNewGroups(generations: Generations) {
 
 type NewGroups = ReturnType<typeof createNewGroups>;
 
-/** Followed generations by the directory in which their files are, or were, those that changed last first. */
+/**
+ * Followed generations by the directory in which their files are, or were. In each directory, the generation that changed last
+ * comes first.
+ */
 function followedByDirectory({ open }: Generations, newGroups: NewGroups): ReadonlyMap<string, Generation[]> {
   const followed = [...open].filter(({ place, group }) => {
     if (!place || place.isGzip || (place.state !== 'live' && place.state !== 'unlinked')) return false;
@@ -129,7 +132,7 @@ function worldOf(
   };
 }
 
-/** The files that are not followed, as one scan sees them. `waited`: the files that the scan before did not decide about. */
+/** The files that are not followed, as one scan sees them. `waited`: the files about which the previous scan did not decide. */
 export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: WaitingFiles) {
   const { clock, generations, contents } = deps;
   const { groups, picture } = seen;
@@ -156,7 +159,7 @@ export function createUnknownFiles(deps: ScanDeps, seen: Observed, waited: Waiti
     undecided,
     newGroups,
 
-    /** The files that are not decided yet; with `among`, only those of these groups. */
+    /** The files that are not decided about yet; with `among`, only files of these groups. */
     left(decided: ReadonlySet<string>, among?: ReadonlySet<string>): Unknown[] {
       const files: Unknown[] = [];
       for (const [key, sighting] of picture.files) {

@@ -5,7 +5,7 @@ import { openBrace } from './json-scan.ts';
 /** Slots of the columns of a console line, which have no keys. */
 interface ConsoleSlots {
   ts: number;
-  /** The slots of the level; more than one if services with different level keys share a file. */
+  /** The slots of the level. There are several if services with different level keys share a file. */
   levels: readonly number[];
   logger: number;
   msg: number;

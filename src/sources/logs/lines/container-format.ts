@@ -8,7 +8,7 @@ import { type LineClassifier, type LineMetrics, maxLineBytes } from './line-clas
  * Unwraps lines that a container runtime wrote, and joins lines that it split:
  *
  * - CRI (Kubernetes): `<RFC 3339 time> stdout|stderr <tags> <text>`. Tags are separated by colons; the first is
- *   `P` for a partial line and `F` for a full one.
+ *   `P` for a partial line and `F` for a full line.
  * - Docker's json-file driver: `{"log":"text\n","stream":"stdout","time":"…"}`. A text without its newline is
  *   partial.
  *
@@ -185,7 +185,7 @@ export function createContainerLines(
     return dockerUnwrap(...line);
   };
 
-  /** Counts the text of a wrapped line. A text with newlines inside is several lines; the wrapping counts with the first. */
+  /** Counts the text of a wrapped line. A text with newlines inside is several lines; the wrapping counts with the first line. */
   const countText = (extraBytes: number) => {
     const { bytes, view, to } = text;
     let at = classifier.line(bytes, view, text.from, extraBytes);

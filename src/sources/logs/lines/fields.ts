@@ -23,7 +23,7 @@ export interface Fields {
   readonly slots: Int32Array;
   /** By slot: one of the kinds above. */
   readonly kind: Uint8Array;
-  /** By slot: the first byte of the value and the byte after its last. A string's quotes are excluded. */
+  /** By slot: the first byte of the value, and the byte after its last byte. A string's quotes are excluded. */
   readonly from: Int32Array;
   readonly to: Int32Array;
 }
@@ -131,7 +131,7 @@ export function createPattern(bytes: Buffer, from = 0, to = bytes.length): ByteP
   };
 }
 
-/** Whether the bytes at `at` equal the pattern; `view` is of the same bytes. */
+/** Whether the bytes at `at` equal the pattern; `view` is a view of the same bytes. */
 export function isPatternAt(pattern: BytePattern, bytes: Buffer, view: DataView, at: number): boolean {
   const { words, length } = pattern;
   // V8 inlines `length` of the buffer, but calls a function for the length of the view.

@@ -58,7 +58,7 @@ interface KeyStep {
   readonly opensString: boolean;
   /** The step that followed last time. */
   next: KeyStep | undefined;
-  /** All steps that followed, the last `maxFollowers` of them. */
+  /** The steps that followed, at most the last `maxFollowers` of them. */
   readonly followers: KeyStep[];
 }
 
@@ -228,9 +228,8 @@ function literalOf(value: unknown): string {
 }
 
 /**
- * Reads the object whose opening brace is at `at` and the rest of its line, which must end with a newline.
- * Returns the index after that newline, or `invalid`, and then the fields are undefined. Of duplicate keys the
- * last wins.
+ * Reads the object whose opening brace is at `at` and the rest of its line, which must end with a newline. Returns the index
+ * after that newline, or `invalid`; in the latter case the fields are undefined. If a key occurs twice, the last value wins.
  */
 export function readObject(reader: JsonReader, bytes: Buffer, view: DataView, at: number): number {
   clearFields(reader.fields, bytes, view);

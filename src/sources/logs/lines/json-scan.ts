@@ -1,14 +1,14 @@
 /**
  * Validates JSON (RFC 8259) in place, without building values. Every function takes the index of the first byte
  * of an element and returns the index after its last byte, or one of the two negative results below. No
- * function takes an end: the caller guarantees that a newline follows, and no JSON element contains a raw one.
+ * function takes an end: the caller guarantees that a newline follows, and no JSON element contains a raw newline.
  * Bytes above 0x7f are accepted as text. An invalid UTF-8 sequence decodes to U+FFFD and never consumes an
  * ASCII byte, so it cannot change the structure.
  */
 
-/** `JSON.parse` would throw. */
+/** The result for text on which `JSON.parse` would throw. */
 export const invalid = -1;
-/** Nested deeper than `maxDepth`. The caller falls back to `JSON.parse`. */
+/** The result for text that is nested deeper than `maxDepth`. The caller falls back to `JSON.parse`. */
 export const tooDeep = -2;
 const maxDepth = 64;
 
@@ -70,7 +70,7 @@ export function plainEnd(bytes: Uint8Array, view: DataView, at: number): number 
   return i;
 }
 
-/** From the byte after a string's opening quote to its closing quote. */
+/** Scans from the byte after a string's opening quote to its closing quote. */
 export function stringEnd(bytes: Uint8Array, view: DataView, at: number): number {
   let i = plainEnd(bytes, view, at);
   while (bytes[i] === backslash) {
@@ -119,7 +119,7 @@ export function literalEnd(bytes: Uint8Array, at: number): number {
   return at + text.length;
 }
 
-/** From the opening quote of a member's key to the first byte of its value. */
+/** Scans from the opening quote of a member's key to the first byte of its value. */
 function memberEnd(bytes: Uint8Array, view: DataView, at: number): number {
   if (bytes[at] !== quote) return invalid;
   const close = stringEnd(bytes, view, at + 1);
@@ -128,7 +128,7 @@ function memberEnd(bytes: Uint8Array, view: DataView, at: number): number {
   return bytes[i] === colon ? spaceEnd(bytes, i + 1) : invalid;
 }
 
-/** A string, number, true, false or null. */
+/** Scans a string, a number, true, false or null. */
 function scalarEnd(bytes: Uint8Array, view: DataView, at: number): number {
   const first = bytes[at]!;
   if (first === quote) {
@@ -138,7 +138,7 @@ function scalarEnd(bytes: Uint8Array, view: DataView, at: number): number {
   return first === minus || (first >= 0x30 && first <= 0x39) ? numberEnd(bytes, at) : literalEnd(bytes, at);
 }
 
-/** The closing byte of each open object or array. Shared, because one line is read at a time. */
+/** The closing byte of each open object or array. All calls share the array, because one line is read at a time. */
 const closers = new Uint8Array(maxDepth);
 
 /** Returns the end of a value of any type. */

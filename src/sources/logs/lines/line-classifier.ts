@@ -5,7 +5,7 @@ import type { Fields } from './fields.ts';
 import { type JsonReader, readObject } from './json-reader.ts';
 import { invalid, newline, openBrace, spaceEnd, tooDeep, valueEnd } from './json-scan.ts';
 
-/** A line may have this many bytes without its newline. A longer one is dropped as `too_long`. */
+/** A line may have this many bytes without its newline. A longer line is dropped as `too_long`. */
 export const maxLineBytes = 1024 * 1024;
 
 /** Counts classified lines. `lineBytes` is the line's share of the file, with its newline and container wrapping. */

@@ -58,7 +58,7 @@ export function createLineSplitter(
   metrics.state.lastService = restored?.role ?? '';
   metrics.state.clientErrors = [...(restored?.clientErrors ?? [])];
 
-  /** Consumes the rest of a line over the limit. Returns the index after it, or `end` if it continues. */
+  /** Consumes the rest of a line over the limit. Returns the index after the line, or `end` if the line continues. */
   const skipLongLine = (bytes: Buffer, at: number, end: number): number => {
     const found = bytes.indexOf(newline, at);
     if (found < 0 || found >= end) {
@@ -80,7 +80,7 @@ export function createLineSplitter(
     else container.line(bytes, view, at, end, extraBytes);
     return end + 1;
   };
-  /** Counts the lines whose newlines are in `bytes[at, last]`; each adds `extraBytes` to its size. */
+  /** Counts the lines whose newlines are in `bytes[at, last]`, and adds `extraBytes` to the size of each line. */
   const splitLines = (bytes: Buffer, at: number, last: number, extraBytes: number): number => {
     const view = viewOf(bytes);
     let i = at;

@@ -6,17 +6,16 @@ import { type Fields, plainText } from '../lines/fields.ts';
 export const newestFamily = agentMetric('svc_log_newest_entry_timestamp_seconds');
 
 /**
- * Maintains `svc_log_newest_entry_timestamp_seconds` of one service. The series appears with the first entry
- * that has a time. A time more than an hour ahead of the clock is ignored and counted: one wrong entry would
- * otherwise hide the log's delay until a restart. The same holds for times that were accepted before the clock was
- * set back: they are forgotten. Times are kept in an array, because storing a number there
- * allocates nothing.
+ * Maintains `svc_log_newest_entry_timestamp_seconds` of one service. The series appears with the first entry that has a time. A
+ * time more than an hour ahead of the clock is ignored and counted: one wrong entry would otherwise hide the log's delay until a
+ * restart. For the same reason, times that were accepted before the clock was set back are forgotten. Times are kept in an array,
+ * because storing a number there allocates nothing.
  */
 interface NewestEntry {
   /** Slot of the field `ts`. */
   readonly ts: number;
   readonly reader: TimestampReader;
-  /** In ms since the epoch: the newest time read, the one exposed, and the latest time that is accepted. */
+  /** In ms since the epoch: the newest time that was read, the time that is exposed, and the latest time that is accepted. */
   readonly timesMs: Float64Array;
   readonly intake: Intake;
   readonly clock: Clock;
@@ -75,7 +74,7 @@ export function exposeNewestEntry(entry: NewestEntry): void {
  * a closure, so that V8 compiles one `timestampMs` for all services.
  */
 interface TimestampReader {
-  /** The bytes of the cached `2006-01-02T15:04:05`, four per element; the last element overlaps. */
+  /** The bytes of the cached `2006-01-02T15:04:05`, four per element. The last element overlaps the element before it. */
   readonly second: Int32Array;
   /** The cached second in ms since the epoch, read as UTC; NaN if none is cached. */
   secondMs: number;

@@ -22,7 +22,7 @@ interface LabelCache<T> {
   readonly most: number;
   /** The bytes of the values of each combination, end to end. */
   readonly keys: ByteTable;
-  /** The kind and the length of each value: those of a combination are at its id, times the number of slots. */
+  /** The kind and the length of each value. The values of a combination begin at its id times the number of slots. */
   shapes: Int32Array;
   /** The kinds and lengths of the values that were looked up last. */
   readonly sought: Int32Array;

@@ -46,9 +46,12 @@ const copied = (text: string) => Buffer.from(text).toString();
 export interface LastErrors {
   /** All stored entries, newest first. */
   all(): readonly LoggedError[];
-  /** The newest few entries of each service: those of level fatal first, each level newest first. */
+  /**
+   * The newest few entries of each service: entries of level fatal come before entries of level error, newest first within a
+   * level.
+   */
   byService(): readonly { service: string; entries: readonly LoggedError[] }[];
-  /** Returns what notes the errors of entries whose fields have these slots. */
+  /** Creates the notes for entries whose fields have these slots. */
   of(slots: Slots, levelKey: string): ErrorNotes;
 }
 
@@ -95,7 +98,8 @@ export function createLastErrors(nowMs: () => number, size = 20): LastErrors {
             service,
             level: levelText,
             logger: copied(cut(textOf(fields, logger!) ?? '', longestLabel)),
-            // The text is cut first, so that a message of a megabyte costs no more. A secret that is cut in two is still found.
+            // The text is cut before it is redacted, which bounds the cost of a message of a megabyte. A secret that is cut in
+            // two is still found.
             msg: copied(cut(redactedMessage(cut(text.join(': '), 4 * longestMessage)), longestMessage)),
             ...(ids.workflow !== undefined && { workflow: ids.workflow }),
             ...(ids.run !== undefined && { run: ids.run }),

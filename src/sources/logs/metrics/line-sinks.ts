@@ -157,9 +157,9 @@ export function serviceOf(text: string, services: Iterable<string>): string | un
 }
 
 /**
- * Counts a file that several services share: an entry for the service that its role field names, a continuation
- * for the service of its entry. Lines of a service that is not selected (undefined in `services`) are not
- * counted. Lines that are not entries, or that name no service, count as `unknown`.
+ * Counts a file that several services share. An entry counts for the service that its role field names, a continuation for the
+ * service of its entry. Lines of a service that is not selected (undefined in `services`) are not counted. Lines that are not
+ * entries, or that name no service, count as `unknown`.
  */
 function createSharedFileMetrics(
   services: ReadonlyMap<string, ServiceLogMetrics | undefined>,

@@ -75,7 +75,7 @@ function* openRestored(rule: LogRule, { intake, clock }: LogRuleDeps): Steps<Rul
   return opened;
 }
 
-/** Restores the rule's series, in one step for each. */
+/** Restores the rule's series, in one step for each series. */
 export function* openLogRuleMetric(rule: LogRule, deps: LogRuleDeps): Steps<LogRuleMetric> {
   const { intake, slots, drops, clock } = deps;
   let restored = yield* openRestored(rule, deps);

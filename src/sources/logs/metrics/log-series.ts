@@ -54,12 +54,12 @@ export function createLogSeries<T extends LogSeries>(options: LogSeriesOptions<T
   const cache = createLabelCache<T>(slots);
   const byHash = createRefusedKeys<T>(maxHashes);
   /**
-   * Series that count for several combinations of values, by the overflow series, by the common series, or by 'refused' for those
-   * that count nowhere.
+   * Series that count for several combinations of values. The key is the overflow series, the common series, or 'refused' for
+   * series that count nowhere.
    */
   const shared = new Map<Handle | Series | 'refused', T[]>();
 
-  /** The series that counts in the place of `opened`, which is released if it is another one. */
+  /** The series that counts in the place of `opened`. Releases `opened` if another series counts. */
   const shareIn = (place: Handle | Series | 'refused', opened: T, make: () => T): T => {
     const known = shared.get(place) ?? [];
     const variant = variantOf(opened);
@@ -72,7 +72,7 @@ export function createLogSeries<T extends LogSeries>(options: LogSeriesOptions<T
     return one;
   };
 
-  /** The series that counts for all combinations that are refused like this one. */
+  /** The series that counts for all combinations that are refused in the same way as `opened`. */
   const shareRefused = (opened: T, handle: Handle): T => {
     const overflow = intake.overflowOf?.(handle);
     if (overflow === undefined) return shareIn('refused', opened, () => opened);

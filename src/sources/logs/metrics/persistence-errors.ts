@@ -19,7 +19,7 @@ import type { FileState } from '../lines/line-classifier.ts';
  *
  * A failed call can leave two entries. The service's persistence client logs an unavailable store or an internal
  * error (`clientMessages`). The code that made the call may log the same error again (`callerMessages`), and it
- * also logs errors that the client does not, such as time-outs. An entry of the caller counts therefore only if
+ * also logs errors that the client does not log, such as time-outs. Therefore an entry of the caller counts only if
  * the client did not log an error with the same text shortly before in this file.
  */
 interface PersistenceErrors {
@@ -89,7 +89,7 @@ const phrase = Buffer.from('persistence error');
 
 const foldCase = (byte: number) => (byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte);
 
-/** Whether `bytes[from, to)` contains `phrase` in any case. */
+/** Whether `bytes[from, to)` contains `phrase`; case does not matter. */
 function containsPhrase(bytes: Buffer, from: number, to: number): boolean {
   const last = to - phrase.length;
   for (let at = from; at <= last; at++) {
@@ -170,7 +170,7 @@ const irregular = {
   'vis-delete-wf-execution': 'VisibilityDeleteWorkflowExecution',
 };
 
-/** The value of the log's `store-operation`: `UpdateWorkflowExecution` is `update-wf-execution`. */
+/** Spells an operation as the log's `store-operation` does: `UpdateWorkflowExecution` becomes `update-wf-execution`. */
 function logSpelling(name: string): string {
   return name
     .replace(/([a-z])(?=[A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$&-')

@@ -57,7 +57,7 @@ export function metricFields({ levelKey, rules }: LogMetricsOptions): readonly s
   return [levelKey, 'ts', ...errorFields, ...persistenceFields, ...rules.flatMap(ruleFields)];
 }
 
-/** Restores a service's series from before a restart, in one step for each, apart from those of its rules. */
+/** Restores a service's series from before a restart, except the series of its rules, in one step for each series. */
 export function* restoreServiceLogs(intake: LogIntake): Steps<void> {
   if (!intake.restoring) return;
   const { type, name, help } = reporterErrors;
@@ -65,7 +65,7 @@ export function* restoreServiceLogs(intake: LogIntake): Steps<void> {
     yield* intake.restoring(family.kind, family.name, family);
 }
 
-/** Restores the service's series, in one step for each. */
+/** Restores the service's series, in one step for each series. */
 export function* openServiceLogMetrics(
   service: string,
   options: LogMetricsOptions,
@@ -150,7 +150,7 @@ interface EntrySeries {
 const severe: readonly string[] = ['error', 'fatal'];
 const levels: readonly string[] = logLevels;
 
-/** The level as a label: one of the spec's five, else `other`; undefined if it is missing. */
+/** The level as a label: one of the spec's five levels, else `other`; undefined if it is missing. */
 function levelLabel(text: string | undefined): string | undefined {
   if (!text) return undefined;
   return levels.includes(text) ? text : 'other';
@@ -198,7 +198,7 @@ const startup =
   /^(?:service started|Starting service(?: (?:\w+[-_])?(?:frontend|history|matching|worker))?|(?:frontend|history|matching|worker) started)$/;
 const minStartupBytes = 'worker started'.length;
 const maxStartupBytes = 48;
-/** The first four bytes of these messages, which rule out nearly every other line. */
+/** The first four bytes of the start-up messages. They rule out nearly every other line. */
 const startupPrefixes = new Set(
   ['service', 'Starting', 'frontend', 'history', 'matching', 'worker'].map((text) =>
     Buffer.from(text).readInt32LE(0),
