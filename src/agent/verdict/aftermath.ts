@@ -16,13 +16,13 @@ import {
 import { isKind, placeOf } from './kinds.ts';
 
 interface Left {
-  /** The problems of which the evidence only looks back at causes that are over. */
+  /** The problems whose evidence only looks back at causes that are over. */
   left: ReadonlySet<Explained>;
   /** The causes of these problems that are over. */
   over: readonly ExplainedBy[];
   /** The cause of each problem, by the line of the problem. */
   explainedBy: ReadonlyMap<string, ExplainedBy>;
-  /** The lines of problems that ended a short time ago and that a cause explains which is found only now. */
+  /** The lines of problems that ended a short time ago and whose cause is found only now. */
   explainedLate: readonly string[];
 }
 
@@ -42,14 +42,14 @@ interface Moment {
  */
 interface Aftermath {
   /**
-   * The problem with the end of its cause as a pause, if its newest evidence shows it without anything from before: it began anew,
-   * although the window of its evidence may contain the outage.
+   * The problem, with a pause from the end of its cause on, if its newest evidence shows the problem without anything from before
+   * that end. The problem then began anew, although the window of its evidence may contain the outage.
    */
   apart(found: Found): Found;
   /**
-   * Which problems that are seen now may be causes of which others by their times. A problem that outlasts its cause may have
-   * another cause that began when the first one ended. A cause that is back explains what it explained before. `goesOn`: whether
-   * a problem that is seen now, or was seen shortly before, is still the same problem.
+   * Tells by their times which of the problems that are seen now may be causes of which others. A problem that outlasts its cause
+   * may have another cause that began when the first cause ended. A cause that is back explains what it explained before.
+   * `goesOn`: whether a problem that is seen now, or was seen shortly before, is still the same problem.
    */
   timesOf(all: readonly Begun[], { nowMs, facts, isUnknown, goesOn }: Moment): IsInTime;
   /** Records the problems that are seen now, and returns what the causes left behind. */
@@ -78,7 +78,7 @@ function looksBack(found: Begun, endMs: number, nowMs: number): boolean {
 /** A cause is usually counted within this time: pages are read, and values sampled, four times a minute. */
 const countedWithinMs = 30_000;
 
-/** When a cause ended that is not seen any more. Restarts are seen for minutes after the last one. */
+/** The end of a cause that is not seen any more. Restarts are seen for minutes after the last restart. */
 const endOf = ({ lastMs }: Pick<ExplainedBy, 'lastMs'>, nowMs: number): number =>
   lastMs === undefined ? nowMs : Math.min(nowMs, lastMs + countedWithinMs);
 
@@ -86,7 +86,7 @@ const endOf = ({ lastMs }: Pick<ExplainedBy, 'lastMs'>, nowMs: number): number =
 const overMs = (known: ExplainedBy, isSeen: boolean, nowMs: number): number | undefined =>
   known.endMs ?? (isSeen && nowMs < (known.lastMs ?? nowMs) + leastPauseMs ? undefined : endOf(known, nowMs));
 
-/** Whether one problem would explain another one if both were seen now. */
+/** Whether one problem would explain another problem if both were seen now. */
 const wouldExplain = (cause: Begun, effect: Begun, facts: StatusFacts): boolean =>
   canCause(cause.kind, effect.kind) &&
   explained([cause, effect], facts).some(({ causedBy }) => causedBy === idOf(cause));
@@ -97,10 +97,13 @@ export function createAftermath(): Aftermath {
   /** The problems of the last report, and those of them that were causes. */
   let lines: ReadonlySet<string> = new Set();
   let causes: readonly Begun[] = [];
-  /** The causes that ended so lately that what they did may not have been read yet. */
+  /** The causes that ended so recently that their effects may not have been read yet. */
   let ended: readonly { cause: Begun; endMs: number }[] = [];
 
-  /** The cause that is over of a problem that is seen for the first time: the rate of a short outage exceeds its limit after it. */
+  /**
+   * The cause, over by now, of a problem that is seen for the first time: the rate of a short outage exceeds its limit only after
+   * the outage.
+   */
   const lateCauseOf = (effect: Begun, nowMs: number, facts: StatusFacts): ExplainedBy | undefined => {
     const found = ended.find(
       ({ cause, endMs }) =>

@@ -3,7 +3,7 @@ import type { Found } from './found.ts';
 import { firstStepsFor, limitOf } from './kinds.ts';
 import { reasonOf } from './probe-text.ts';
 
-/** Whether a certificate has expired, or does so soon, and the words for it; undefined if it is valid for longer. */
+/** Whether a certificate has expired, or expires soon, and the words for it; undefined if it is valid for longer. */
 export function expiryOf(
   notAfter: string,
   nowMs: number,

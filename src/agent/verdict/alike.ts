@@ -13,7 +13,9 @@ export interface Alike {
 /** Up to this many problems of a kind have a row of their own, because a reader wants to see each of them. */
 const mostApart = 3;
 
-/** Merges the causes of a kind and severity into one row, in the place of the first, if there are many. The order stays. */
+/**
+ * If there are many causes of a kind and severity, merges them into one row, in the place of the first cause. The order stays.
+ */
 export function alike(causes: readonly Problem[]): Alike[] {
   const groups = new Map<string, Problem[]>();
   for (const cause of causes) {

@@ -11,8 +11,8 @@ type Seen = Pick<Found, 'pause' | 'quietSinceMs' | 'reason'> & { line: string; s
 interface IncidentBook {
   /**
    * The start of a problem that is seen now: the recorded start, or `sinceMs` for a new problem. A recorded problem that began
-   * before the `pause` or a quiet time ended then. A problem that was over is a new one if its check fails for another reason, such as
-   * credentials, or a store that is missing after the role itself was, or if its cause is over.
+   * before the `pause` or a quiet time ended then. A problem that was over is a new problem if its check fails for another
+   * reason, such as credentials, or a store that is missing after the role itself was, or if its cause is over.
    */
   start(found: Seen, nowMs: number): number;
   /**
@@ -20,7 +20,7 @@ interface IncidentBook {
    * about it yet, for example after a restart of the agent.
    */
   update(lasting: readonly OpenProblem[], nowMs: number, isUnknown: (line: string) => boolean): void;
-  /** Records that other problems explain these, which ended a short time ago: they become no incidents. */
+  /** Records that other problems explain these problems, which ended a short time ago. They do not become incidents. */
   explained(lines: readonly string[]): void;
   /**
    * Corrects what depends on the time that passes after the wall clock jumped: the durations of open problems, and the end of
@@ -44,7 +44,7 @@ const keptMs = 30 * 86_400_000;
 const mostIncidents = 300;
 const mostOpen = 1_000;
 const mostChanges = 300;
-/** Planned work that lasts beside these changes. */
+/** How many changes about planned work that lasts are stored beside the newest changes. */
 const mostLasting = 50;
 const longestText = 300;
 /** A problem that is back within this time is the same problem. */
@@ -90,7 +90,7 @@ const moved = (change: Change, byMs: number): Change => {
   return { ...change, at: later(at), ...(until !== undefined && { until: later(until) }) };
 };
 
-/** The newest changes, and planned work before them that lasts: it has not ended because others followed. Oldest first. */
+/** The newest changes, and planned work before them that lasts: it does not end because other changes follow. Oldest first. */
 function bounded(changes: readonly Change[]): Change[] {
   const nowMs = Date.parse(changes.at(-1)?.at ?? '');
   const older = changes.slice(0, -mostChanges);
@@ -143,14 +143,14 @@ function quietOf({ quietSinceMs, sinceMs }: Seen, known: OpenProblem | undefined
   return { fromMs: quietSinceMs, untilMs: sinceMs };
 }
 
-/** A problem with what the last update recorded of it. */
+/** A problem with what the last update recorded about it. */
 function continued(one: OpenProblem, before: OpenProblem | undefined): OpenProblem {
   const isOlder = one.cause ? undefined : (one.isOlder ?? before?.isOlder);
   const cause = one.cause ?? (isOlder ? before?.cause : undefined);
   return worst({ ...one, isOlder, jumpedMs: before?.jumpedMs, ...(cause && { cause }) }, before);
 }
 
-/** When a problem ended that is not seen any more. `next`: the problems that last. */
+/** The end of a problem that is not seen any more. `next`: the problems that last. */
 function endOf({ lastMs, down }: OpenProblem, next: ReadonlyMap<string, unknown>, nowMs: number): number {
   if (lastMs === undefined) return nowMs;
   // If the role is still down, that is a problem of its own by now.
@@ -180,8 +180,8 @@ export function createIncidentBook(): IncidentBook {
     incidents = [...incidents, incidentOf({ ...rest, cause }, endMs)].slice(-mostIncidents);
   };
   /**
-   * Whether a check passed that had failed because of a problem that is over, too. If it fails again, it does so without that
-   * cause. A value may only have been within its limit for a moment.
+   * Whether a check passed that had failed because of another problem, and that problem is over, too. If the check fails again,
+   * it fails without that cause. Only checks tell this: a value may have been within its limit only for a moment.
    */
   const hasLostCause = ({ cause, explainedBy, reason }: OpenProblem): boolean =>
     reason !== undefined && !cause && explainedBy !== undefined && !open.has(explainedBy.line);

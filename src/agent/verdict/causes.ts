@@ -70,8 +70,8 @@ interface StoreDetails {
   follows?: readonly unknown[];
 }
 /**
- * Whether a store is a standby of another one, and does not keep up with it. A standby knows its primary by its identity, or only
- * by its address.
+ * Whether a store is a standby of another store, and does not keep up with it. A standby knows its primary by its identity, or
+ * only by its address.
  */
 const isStandby: Related = (cause, effect, { probes }) => {
   const detailsOf = (probe: string | undefined): StoreDetails =>
@@ -85,7 +85,7 @@ const isStandby: Related = (cause, effect, { probes }) => {
 const weakensRecovery: Related = (cause, effect, facts) =>
   sameStore(cause, effect, facts) && (effect.reason !== 'drill_missing' || cause.kind === 'recovery');
 const sameRole: Related = (cause, effect) => cause.about.role === effect.about.role;
-/** Whether the calls of no other role are slow: then the store is not the reason, but what happens to this role. */
+/** Whether only this role has slow calls. Then the reason is not the store, but what happens to this role. */
 const slowAlone: Related = (cause, effect, facts) =>
   sameRole(cause, effect, facts) &&
   !facts.exceeded.some(({ kind, about: { role } }) => kind === effect.kind && role !== effect.about.role);
@@ -222,7 +222,7 @@ const rules: readonly Rule[] = [
   },
   { causes: lostStore, effects: [...archiveFaults, 'log_silent'], related: always },
   { causes: ['log_deleted', 'log_disk_full', 'log_gone'], effects: ['log_silent'], related: sameRole },
-  // The file that was deleted is the one that is missing.
+  // The file that was deleted is the file that is missing.
   { causes: ['log_deleted'], effects: ['log_gone'], related: sameDirectory },
   {
     causes: ['locks', 'persistence_latency'],
@@ -311,7 +311,8 @@ function isBefore(cause: Begun, effect: Begun): boolean {
     placeOf(cause.kind) - placeOf(effect.kind) ||
     rankOf(cause) - rankOf(effect) ||
     compareText(cause.subject, effect.subject);
-  // Of a role that others call, only the page may be known. This kind comes after those of the callers.
+  // Perhaps only the page of a role that others call is known. The kind of that problem comes after the kinds of the callers'
+  // problems.
   return order < 0 || (cause.kind === 'scrape_down' && rankOf(cause) < rankOf(effect));
 }
 
@@ -336,8 +337,8 @@ const shownAtOnce: ReadonlySet<KindOfProblem> = new Set(['role_down', 'role_fail
 
 /**
  * Whether the check of a cause passed after a role or a standby had failed its own check, and the role does not say that it lacks
- * anything. Then it has a cause of its own: a standby lagged before its primary was gone. A role that blames another part may
- * notice its faults long before a check does.
+ * anything. Then the effect has a cause of its own: a standby lagged before its primary was gone. A role that blames another part
+ * may notice the faults of that part long before a check does.
  */
 function wasWell(cause: Begun, effect: Begun, { probes }: StatusFacts): boolean {
   if (!shownAtOnce.has(effect.kind)) return false;
@@ -350,8 +351,8 @@ function wasWell(cause: Begun, effect: Begun, { probes }: StatusFacts): boolean 
 const isOfProcess: ReadonlySet<KindOfProblem> = new Set(processFaults);
 
 /**
- * Whether a cause that consists of events, such as restarts, was over when an effect began. If the process of the role may have
- * ended again, that is counted only when the next one starts.
+ * Whether a cause that consists of events, such as restarts, was over when an effect began. The process of the role may have
+ * ended again, and that end is counted only when the next process starts.
  */
 function hadEnded({ lastMs, about }: Begun, effect: Begun): boolean {
   if (lastMs === undefined) return false;

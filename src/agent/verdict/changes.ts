@@ -27,7 +27,7 @@ function comparedOf({ probes, versions, restarts, domains, certificates, config 
   };
 }
 
-/** Entries that existed before and have another value now, or a value that is another in the given sense. */
+/** Entries that existed before and have another value now. `isAnother` decides which values are different. */
 const altered = <T>(
   before: ReadonlyMap<string, T>,
   now: ReadonlyMap<string, T>,

@@ -50,7 +50,7 @@ const byList = ({ labels: { domain, tasklist } }: Row): About | undefined =>
   tasklist === undefined ? undefined : { domain: domain ?? '', tasklist };
 const byStore = ({ labels: { store = '', database = '' } }: Row): About => ({ store, database });
 
-/** The number of observations that took longer than a limit, which is a bound of the histogram or lies above one. */
+/** The number of observations that took longer than a limit, which is a bound of the histogram or lies above a bound. */
 function slower({ value, buckets = [] }: Row, limit: number): number {
   let within = 0;
   for (const [bound, count] of buckets) if (bound <= limit) within = Math.max(within, count);
@@ -120,8 +120,8 @@ const collected: readonly Collected[] = [
       }),
     ),
   ),
-  // The role's own count of its errors. Such a role distinguishes its faults from answers such as "already started". Polls are
-  // left out because workers cancel them.
+  // The role's own count of its errors. A role with such a count distinguishes its faults from answers such as "already started".
+  // Polls are left out because workers cancel them.
   {
     track: 'served errors',
     family: 'svc_served_errors',

@@ -4,7 +4,8 @@ import type { Tracks } from './tracks.ts';
 
 export const minute = 60_000;
 /**
- * Rates are computed over this span, or over less after a start. An alert waits longer; a reader of the page should not have to.
+ * Rates are computed over this span, or over a shorter span after a start. An alert waits longer; a reader of the page should not
+ * have to wait as long.
  */
 export const rateMs = 2 * minute;
 /** A counter that has not grown for this long has paused: pages are read at least once a minute. */
@@ -54,8 +55,8 @@ export interface Condition {
    */
   counts?: string | ((key: string, judged: Judged) => Counter);
   /**
-   * A counter that has not grown for this long has paused, ms. Default: `leastPauseMs`, for a counter that grew often enough that
-   * its pause is no chance.
+   * A counter that has not grown for this long has paused, ms. Default: `leastPauseMs`, for a counter that grew so often that its
+   * pause is not due to chance.
    */
   pauseMs?: number;
   /** The span of a condition on an increase. */

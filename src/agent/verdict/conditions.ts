@@ -38,7 +38,7 @@ const requestShare: Condition['value'] = (key, judged) => {
   return share(tracks.rate(errors, of, spanMs) ?? 0, tracks.rate(all, of, spanMs));
 };
 
-/** The failed requests: those that the callee counts, if it sees them, or else those that the caller counts. */
+/** The counter of the failed requests: the callee's counter if the callee sees the failures, or else the caller's counter. */
 function failedRequests(key: string, { tracks, spanMs }: Judged): Counter {
   const own = JSON.stringify({ role: (JSON.parse(key) as { callee: string }).callee });
   const served = tracks.rate('served requests', own, spanMs);
@@ -131,7 +131,7 @@ export const conditions: readonly Condition[] = [
     of: 'persistence calls',
     value: shareOf('persistence slow', 'persistence calls'),
     counts: 'persistence slow',
-    // The 99th percentile is above a bound if more than 1 % of the calls are.
+    // The 99th percentile is above a bound if more than 1 % of the calls are above it.
     limit: 0.01,
     unit: 'share',
     noun: `of the calls take longer than ${withUnit(limitOf('SvcPersistenceLatency'), 'seconds')}`,
@@ -315,7 +315,7 @@ for (const { kind, heldMs = 0, countedMs = 0, spanMs = rateMs, pauseMs = counted
  */
 export const lookBackMs = (kind: string): number => lookBacks.get(kind) ?? 0;
 
-/** For how long no event of a kind need be counted while a problem lasts, ms. 0 for kinds that are not counted within a span. */
+/** How long a problem of a kind can last without a counted event, ms. 0 for kinds that are not counted within a span. */
 export const longestPauseMs = (kind: string): number => pauses.get(kind) ?? 0;
 
 /**

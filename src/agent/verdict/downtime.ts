@@ -7,12 +7,15 @@ import { processFaults } from './kinds.ts';
 
 const isOfProcess: ReadonlySet<string> = new Set(processFaults);
 
-/** A role that is down this much after its process ended is down because of that. A loop may wait longer between two starts. */
+/**
+ * A role that is down within this time after its process ended is down because of that end. A loop may wait longer between two
+ * starts.
+ */
 const downWithinMs = (kind: string): number => (kind === 'crash_loop' ? longestPauseMs(kind) : leastPauseMs);
 
 /**
- * The ends of a process last while the role is down. `last`: what the last report said of the same problem, `all`: what is wrong
- * now.
+ * Extends a problem about the ends of a process while the role is down. `last`: the same problem in the last report; `all`: what
+ * is wrong now.
  */
 export function untilBack<T extends Found>(
   found: T,

@@ -55,7 +55,7 @@ const predicates: Readonly<Record<string, string>> = {
   database_missing: 'lacks|lack a database',
   starting: 'is|are starting',
   shutting_down: 'is|are shutting down',
-  // A cluster that answers so was reached.
+  // A cluster that answers with one of these reasons was reached.
   not_ok: 'is|are unhealthy',
   not_in_ring: 'is|are unhealthy',
   persistence: 'cannot use its|their store',
@@ -164,7 +164,7 @@ function failingProblems(probe: Checked, facts: StatusFacts): Found[] {
   const common = { subject, about, reason, firstSteps, sinceMs, evidence };
   const line = hasKinds.has(kind) ? `probe/${name} ${failing}` : `probe/${name}`;
   const predicate = predicateOf(probe);
-  // A predicate already contains the reason, as that of the kind does for backups that are late.
+  // A predicate already contains the reason, as the predicate of the kind does for backups that are late.
   const saysReason = predicate !== undefined || kinds[failing].predicate.endsWith(` ${reason}`);
   const detail = saysReason ? messageOf(last.msg) : reasonOf(probe);
   const found: Found = { ...common, kind: failing, detail, predicate, line };
@@ -172,7 +172,7 @@ function failingProblems(probe: Checked, facts: StatusFacts): Found[] {
   return [{ ...common, kind: 'disk_full', predicate: 'is|are full', detail: last.msg }, found];
 }
 
-/** The first steps for a flapping target that is no role. */
+/** The first steps for a flapping target that is not a role. */
 const flappingSteps =
   'Read the last failures of the probe: GET /probe?name=NAME&debug=1 on the admin listener lists them.';
 

@@ -23,7 +23,7 @@ export interface Found {
   about: Subjects;
   detail?: string;
   fix?: string;
-  /** The first steps for the reason of the failure. Default: those of the kind. */
+  /** The first steps for the reason of the failure. Default: the first steps of the kind. */
   firstSteps?: string;
   /** Replaces the predicate of the kind if the reason says more: `refuses|refuse connections`. */
   predicate?: string;
@@ -34,7 +34,10 @@ export interface Found {
    * wall clock, ms.
    */
   pause?: { fromMs: number; untilMs: number };
-  /** Since when the evidence would show the problem without anything before, wall clock, ms; undefined if that is not known. */
+  /**
+   * Since when the evidence would show the problem without anything from before that time, wall clock, ms; undefined if that is
+   * not known.
+   */
   newSinceMs?: number;
   /**
    * When the newest of the events that show the problem was counted, wall clock, ms; undefined for a problem that lasts. The
@@ -42,13 +45,13 @@ export interface Found {
    */
   lastMs?: number;
   /**
-   * For the ends of a process after which the role is down now, so that they last (`lastMs`): the line of the problem that shows it,
-   * and when they would have ended otherwise.
+   * For the ends of a process after which the role is down now, so that the problem lasts (`lastMs`): the line of the problem
+   * that shows the downtime, and when this problem would have ended without the downtime.
    */
   down?: { line: string; lastMs: number };
   /**
-   * Since when none of these events had been counted before the first one, wall clock, ms: what was there before is over.
-   * undefined if that is not known.
+   * Since when none of these events had been counted before the first of them, wall clock, ms: a problem from before that time is
+   * over. Undefined if that is not known.
    */
   quietSinceMs?: number;
   /** Whether the evidence only shows that a problem which has begun goes on, and does not begin a problem. */
@@ -95,8 +98,8 @@ const absentReasons: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether a check that passed for a moment fails for a reason that has nothing to do with the one before. A reason that is not
- * known, as after an update of the agent, may be the same.
+ * Whether a check that passed for a moment now fails for a reason that has nothing to do with the reason before. A reason that is
+ * not known, as after an update of the agent, may be the same.
  */
 export function isAnotherReason(before = '', now = ''): boolean {
   if (before === now) return false;
@@ -129,12 +132,15 @@ export type Begun = Found & {
 export const shownSinceMs = ({ sinceMs, reason = '', reasonsMs = {}, backMs = 0 }: Begun): number =>
   Math.max(sinceMs, reasonsMs[reason] ?? 0, backMs);
 
-/** A reason that is only this much newer than its problem is not told apart: checks that run at different times see the same fault. */
+/**
+ * A reason that is newer than its problem by less than this is not distinguished: checks that run at different times see the same
+ * fault.
+ */
 const leastReasonMs = 60_000;
 
 /**
- * Since when a check fails for the reason that it has now, if the problem began for another reason that has nothing to do with it.
- * The problem keeps its start, because its subject was not well in between. undefined if the reason is that of the beginning.
+ * Since when a check fails for its present reason, if the problem began for another reason that has nothing to do with it. The
+ * problem keeps its start, because its subject was not well in between. Undefined if the problem began for the present reason.
  */
 export function reasonSinceMs({ sinceMs, reason, reasonsMs = {} }: Begun): number | undefined {
   const alike = Object.entries(reasonsMs).filter(([one]) => !isAnotherReason(one, reason));
@@ -158,11 +164,11 @@ export interface OpenProblem {
   sinceMs: number;
   /** The reason why the check failed last, if a check shows the problem. */
   reason?: string;
-  /** Since when it failed for that reason, if the problem began for another one. */
+  /** Since when the check failed for that reason, if the problem began for another reason. */
   reasonMs?: number;
   /** Set if the subject was down. It stays so until a check passes, although a new agent has seen only one failed check. */
   isDown?: boolean;
-  /** Set if the problem began before the one that explains it now: what it was until then is an incident of its own. */
+  /** Set if the problem began before the problem that explains it now. What it was until then is an incident of its own. */
   isOlder?: boolean;
   /** When the newest of the events that show the problem was counted: the problem ends then. */
   lastMs?: number;

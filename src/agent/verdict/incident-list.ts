@@ -9,7 +9,7 @@ export type KeptIncident = Omit<Incident, 'over'>;
 /** A restart belongs to an incident if it was seen this much before its start, or after its end: pages are read late. */
 const restartWithinMs = 60_000;
 
-/** Kinds of incidents that a restart of the role may be the whole story of. A crash loop says so itself. */
+/** Kinds of incidents that may be nothing but a restart of the role. A crash loop says itself that the role restarts. */
 const ofProcess: ReadonlySet<string> = new Set(processFaults.filter((kind) => kind !== 'crash_loop'));
 
 interface Restart {
@@ -34,7 +34,7 @@ function wholeOf({ cause, subject }: KeptIncident): string | undefined {
   return cause === 'request_errors' ? subject.replace(/^.* to /, 'several roles to ') : undefined;
 }
 
-/** Whether two incidents are one fault: of two databases of a store, or of a role that two others call. */
+/** Whether two incidents are one fault: of two databases of a store, or of a role that two other roles call. */
 const isOneFault = (one: KeptIncident, other: KeptIncident): boolean =>
   one.cause === other.cause &&
   one.subject !== other.subject &&
@@ -43,7 +43,7 @@ const isOneFault = (one: KeptIncident, other: KeptIncident): boolean =>
   one.start <= other.end &&
   other.start <= one.end;
 
-/** One incident for two parts that were affected at the same time. The texts are those of the longer one. */
+/** One incident for two parts that were affected at the same time. The texts are those of the longer incident. */
 function merged(one: KeptIncident, other: KeptIncident): KeptIncident {
   const whole = wholeOf(one)!;
   const longer = one.durationSeconds >= other.durationSeconds ? one : other;

@@ -332,7 +332,6 @@ export function alertNamed(name: Alert['name']): Alert {
   return alerts.get(name)!;
 }
 
-/** The limit of an alert. */
 export const limitOf = (name: Alert['name']): number => alertNamed(name).threshold!;
 
 /** First steps for reasons that name the cause themselves, whatever could not be reached. */
@@ -375,8 +374,6 @@ const byProbe: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   store: ofStores,
 };
 
-/**
- * The first steps for the reason of a failure, of a probe of this kind; undefined if the steps of the kind of problem fit.
- */
+/** The first steps for the reason of a failure of a probe of this kind; undefined if the steps of the kind of problem fit. */
 export const firstStepsFor = (reason = '', probe?: string): string | undefined =>
   byProbe[probe ?? '']?.[reason] ?? byReason[reason];

@@ -12,7 +12,7 @@ export interface PlannedWork {
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
 
-/** The wall clock of a time zone at a moment, as the ms since the epoch that a clock in UTC with this time has. */
+/** The wall clock of a time zone at a moment, as the ms since the epoch at which a clock in UTC shows the same time. */
 function createWallClock(timeZone: string): (atMs: number) => number {
   const clock = new Intl.DateTimeFormat('en-GB', {
     ...({ year: 'numeric', month: 'numeric', day: 'numeric' } as const),
@@ -27,8 +27,8 @@ function createWallClock(timeZone: string): (atMs: number) => number {
 }
 
 /**
- * The moment at which a wall clock shows a time: the first moment if it shows the time twice, because it is set back. A time that
- * it skips, because it is set forward, counts from the last time before the gap.
+ * The moment at which a wall clock shows a time. If the clock shows the time twice, because it is set back, the first moment
+ * counts. A time that the clock skips, because it is set forward, counts from the last time before the gap.
  */
 function momentOf(wallMs: number, wallAt: (atMs: number) => number): number {
   const offsetMs = (atMs: number) => wallAt(atMs) - atMs;
@@ -50,8 +50,8 @@ function leftMs({ days, start, duration, timeZone }: MaintenanceWindow, nowMs: n
 }
 
 /**
- * The planned work that is under way, by an announcement or a window; if there are several, the one that ends last. `changes`
- * begin with the newest. An announcement of work that lasts no time ends all work that was announced before.
+ * The planned work that is under way, by an announcement or a window; if there are several, the work that ends last. `changes`
+ * begin with the newest change. An announcement of work that lasts no time ends all work that was announced before.
  */
 export function plannedWorkAt(
   nowMs: number,

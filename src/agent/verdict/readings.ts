@@ -80,7 +80,10 @@ export function createServiceReadings(): ServiceReadings {
     else if (usual.size < mostUsual) usual.set(id, value);
   };
 
-  /** The sources of a condition's value. If the value belongs to a role, only the sources of that role and of its callee. */
+  /**
+   * The sources of a condition's value. For a value that belongs to a role, these are only the sources of that role and of its
+   * callee.
+   */
   const originsOf = ({ of }: Condition, { role, callee }: About): string[] => {
     const all = [...(origins.get(of) ?? [])];
     const own = role === undefined ? all : ownOf(all, role);
@@ -115,7 +118,7 @@ export function createServiceReadings(): ServiceReadings {
     return [{ ...known.shown, silent: own }];
   };
 
-  /** The values of a condition that are above its limit, with the time since when. */
+  /** The values of a condition that are above its limit, with their start times. */
   const judge = (condition: Condition, place: number, nowMs: number, into: Map<string, Held>): Exceeded[] => {
     const { kind, of, limit, noun } = condition;
     const { forMs = 0, heldMs = 0, countedMs = 0, spanMs = rateMs, pauseMs } = condition;

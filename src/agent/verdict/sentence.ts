@@ -142,7 +142,7 @@ function ownDown(down: readonly Found[], causes: readonly Begun[]): string[] {
   return [causes.length === 1 ? 'the role' : `${roles.size} of the ${plural('role', 2)}`];
 }
 
-/** The page of a role that is down cannot be scraped, which a sentence need not say. */
+/** Whether a problem is the page of a role that is down. Such a page cannot be scraped, which a sentence need not say. */
 const isOwnPage = ({ kind, about }: Found, causes: readonly Found[]): boolean =>
   kind === 'scrape_down' && causes.some((one) => kinds[one.kind].isDown && one.about.role === about.role);
 
@@ -186,8 +186,9 @@ function grouped(roots: readonly Begun[]): Begun[][] {
 }
 
 /**
- * Whether it is unknown if a problem that was a cause of its own still lasts. If another problem that is seen now follows from it,
- * it lasts: for example the full disk of a store that is down. What followed from it and is unknown, too, is as doubtful.
+ * Whether it is unknown if a problem that was a cause of its own still lasts. If another problem that is seen now follows from
+ * it, the problem lasts: for example the full disk of a store that is down. A problem that followed from it and is unknown, too,
+ * is as doubtful.
  */
 export function isDoubtful({ found, causedBy }: Explained, all: readonly Explained[]): boolean {
   if (!found.unread) return false;
@@ -261,7 +262,7 @@ function watched({ probes, scrapes, statsd, logs }: StatusFacts): string[] {
   return [...counts].flatMap(([noun, { size }]) => (size > 0 ? [`${size} ${plural(noun, size)}`] : []));
 }
 
-/** How many checks have no result yet, as a clause; undefined if each has one. */
+/** How many checks have no result yet, as a clause; undefined if every check has a result. */
 export function pendingText({
   probes,
   scrapes,
@@ -276,8 +277,8 @@ export function pendingText({
 }
 
 /**
- * The domains of which it is not known whether they can fail over, as a clause with the reason for the first; undefined if it is
- * known of each. A local domain has no readiness.
+ * The domains of which it is not known whether they can fail over, as a clause with the reason for the first domain; undefined if
+ * it is known for every domain. A local domain has no readiness.
  */
 export function unknownFailoverText({ probes }: Pick<StatusFacts, 'probes'>): string | undefined {
   const unknown = probes.flatMap((probe) => {

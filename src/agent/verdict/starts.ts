@@ -5,24 +5,27 @@ import { type Begun, idOf, lineOf, shownSinceMs } from './found.ts';
 /** How much earlier than its first evidence a problem may have begun, if no check shows it: pages are read this often. */
 const usualIntervalMs = 15_000;
 
-/** The earliest moment at which a problem can have begun: the check before the one that found it had passed. */
+/** The earliest moment at which a problem can have begun: the check before the check that found the problem had passed. */
 function earliestMs({ about, reason = '', reasonsMs, sinceMs }: Begun, { probes }: StatusFacts): number {
   const check = probes.find(({ name }) => name === about.probe);
   return Math.max(sinceMs - (check?.intervalMs ?? usualIntervalMs), reasonsMs?.[reason] ?? 0);
 }
 
-/** Whether two problems are one for people: a store is down with its databases, any of which may be the cause that is shown. */
+/**
+ * Whether two problems are one problem for people: a store is down with its databases, any of which may be the cause that is
+ * shown.
+ */
 const isOfOneStore = (one: Begun, other: Begun): boolean =>
   one.kind === other.kind && one.about.store !== undefined && one.about.store === other.about.store;
 
-/** Whether an effect is there again and again because of the events of its cause: the check of a role that crashes fails now and then. */
+/** Whether an effect comes and goes with the events of its cause: the check of a role that crashes fails now and then. */
 const comesAndGoes = (cause: Begun, effect: Begun): boolean =>
   cause.lastMs !== undefined && cause.about.role !== undefined && cause.about.role === effect.about.role;
 
 /**
- * Puts the starts of causes and effects that are new in order: a cause has begun when its first effect begins. Checks find them in
- * any order, so a cause begins with its first effect, if its own checks allow that, and an effect that seems to be a little older
- * than its cause begins with it. Recorded starts stay (`isNew`).
+ * Puts the starts of causes and effects that are new in order: a cause has begun when its first effect begins. Checks find the
+ * problems in any order, so a cause begins with its first effect, if the checks of the cause allow that, and an effect that seems
+ * to be a little older than its cause begins with the cause. Recorded starts stay (`isNew`).
  */
 export function startsInOrder(
   all: readonly Explained[],

@@ -43,7 +43,7 @@ export function isCheckRead(of: string, probeNamed: (name: string) => ProbeStatu
 }
 
 const neededBy: Readonly<Partial<Record<StoreCheck, BackupType>>> = storeCheckNeededBy;
-/** The kinds of problems that failed checks of a store are. */
+/** The kinds of the problems that failed checks of a store show. */
 const checkKinds: Readonly<Partial<Record<StoreCheck, KindOfProblem>>> = {
   schema: 'schema',
   connections: 'connections',
@@ -81,7 +81,7 @@ const predicates: Readonly<Partial<Record<StoreCheck, string>>> = {
 const unreadSteps =
   'Check the rights of the agent’s account (svc-agent probe --print-grants), and what stores[].schema says: version, query, command.';
 
-/** The problem that one check of a store shows, if it shows one. */
+/** The problem that one check of a store shows; undefined if it shows none. */
 function checkProblem(one: StoreCheckResult, common: Common, backedUp: BackedUp): Found | undefined {
   const { check, holds, severity, found: what, set: fix, since } = one;
   const { subject, about, probe } = common;

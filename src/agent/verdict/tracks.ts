@@ -15,13 +15,13 @@ interface Track {
 
 /** The growth of a counter since its newest pause, or since the first sample. */
 export interface Episode {
-  /** How long ago it first grew, ms. */
+  /** How long ago the counter first grew, ms. */
   firstAgoMs: number;
-  /** How long ago it last grew, ms. */
+  /** How long ago the counter last grew, ms. */
   lastAgoMs: number;
   /** Whether a pause has begun since. */
   isOver: boolean;
-  /** How long ago the quiet time before it began, ms; undefined if that time is too short to be a pause. */
+  /** How long ago the quiet time before the episode began, ms; undefined if that time is too short to be a pause. */
   quietAgoMs?: number;
 }
 
@@ -58,13 +58,14 @@ export interface Tracks {
    */
   episode(name: string, key: string, leastMs: number, pauseMs?: number): Episode | undefined;
   /**
-   * How long ago the part of a counter's increase within a span began and ended that exceeds this share of the average rate by
-   * most, ms; undefined if it did not grow. What was counted before and after that is the usual background.
+   * How long ago a part of a counter's increase within a span began and ended, ms: the part that exceeds this share of the
+   * average rate by most. Undefined if the counter did not grow. What was counted before and after that part is the usual
+   * background.
    */
   excess(name: string, key: string, spanMs: number, share: number): Excess | undefined;
   /**
-   * How long ago the newest part of a counter's increase within a span began that is more than this share of the increase, ms;
-   * undefined if it did not grow.
+   * How long ago the newest part of a counter's increase within a span began, ms: a part that is more than this share of the
+   * increase. Undefined if the counter did not grow.
    */
   newestAgoMs(name: string, key: string, spanMs: number, share: number): number | undefined;
   /** The least value within a span; undefined if not all of the span is known. */

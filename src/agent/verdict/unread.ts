@@ -22,7 +22,7 @@ import { silentIn } from './value-evidence.ts';
  * - `result/PROBE`: what a probe finds; `target/PROBE`: what only a successful check shows
  * - `targets/KIND`: what only the checks of all probes of a kind show together
  * - `check/PROBE CHECK`: what one check of a store shows, which is unknown for example without the rights that it needs
- * - `clusters/PROBE`: what the clusters together say of a domain, which takes an answer of each
+ * - `clusters/PROBE`: what the clusters together say about a domain, which takes an answer from each cluster
  * - `readiness/PROBE`: whether a domain can fail over, which takes for example the lag of its standby
  * - `backup/PROBE`: what is wrong with a backup, which only a check that could read it tells
  * - `evidence/PROBE`: whether a run of a backup failed, which only readable evidence tells
@@ -120,7 +120,7 @@ const domainDetailsOf = (probe: ProbeStatus | undefined): DomainDetails => probe
 const isUnanswered = (probe: ProbeStatus | undefined): boolean =>
   (domainDetailsOf(probe).notAnswered ?? []).length > 0;
 
-/** Whether it is unknown if a domain can fail over. A local domain never does, and has no readiness. */
+/** Whether it is unknown if a domain can fail over. A local domain never fails over, and has no readiness. */
 function isReadinessUnknown(probe: ProbeStatus | undefined): boolean {
   const { failover } = domainDetailsOf(probe);
   return failover !== undefined && failover.ready === undefined;
@@ -177,7 +177,7 @@ interface Line {
   cause?: object;
 }
 
-/** Tracks problems of which it is not known whether they last. */
+/** Tracks problems for which it is not known whether they last. */
 interface Silence {
   /**
    * The problems of the last report that nothing shows now, although nothing says that they are over. `open` includes problems
@@ -200,10 +200,10 @@ interface Moment {
 }
 
 /**
- * The sources of a problem that say nothing about whether it lasts, for a problem that only an earlier agent has seen: those that
- * are silent and have counted nothing since values could show the problem. What they counted before that may be from before
- * the restart, such as lines of a log that were not read yet, or from before the role hung. The page of a role says more than its
- * log, so the log counts only without a page.
+ * For a problem that only an earlier agent has seen, the sources that say nothing about whether it lasts. Such a source is silent
+ * and has counted nothing since values could show the problem. What it counted before that may be from before the restart, such
+ * as lines of a log that were not read yet, or from before the role hung. The page of a role says more than its log, so the log
+ * counts only without a page.
  */
 function uncounted({ line, from = [] }: Line, facts: StatusFacts, nowMs: number): Source[] {
   const { counted, scrapes, statsd, logs } = facts;

@@ -136,14 +136,17 @@ export function valueProblems(facts: StatusFacts): Found[] {
 /** A fatal entry is counted this much after it was written: the log is read at once, but values are sampled. */
 const sampledWithinMs = 20_000;
 
-/** When the first fatal entry was written that a sample counted. */
+/** When the first fatal entry that a sample counted was written. */
 function writtenMs({ about: { role }, sinceMs }: Found, { lastWords }: EntriesReport): number {
   const entries = lastWords.find(({ service }) => service === role)?.entries ?? [];
   const times = entries.filter(({ level }) => level === 'fatal').map(({ at }) => Date.parse(at));
   return Math.min(sinceMs!, ...times.filter((atMs) => atMs >= sinceMs! - sampledWithinMs));
 }
 
-/** The problem with the last log entries of its role, if they tell the reason, and since when they do. */
+/**
+ * Adds the last log entries of its role to a problem, if they tell the reason. A problem of kind `fatal` begins when its first
+ * entry was written.
+ */
 export const withLastWords = (found: Found, { entries }: StatusFacts): Found => ({
   ...found,
   ...(found.kind === 'fatal' && { sinceMs: writtenMs(found, entries) }),

@@ -45,7 +45,7 @@ type Judgement = Pick<
   'verdict' | 'incidents' | 'changes' | 'maintenance' | 'maintenanceReason'
 >;
 
-/** Concludes from facts, and remembers when problems began, which are over, and what changed. */
+/** Draws conclusions from facts, and remembers when problems began, which problems are over, and what changed. */
 export interface Judge {
   /** Judges the facts. `monotonicMs` distinguishes a jump of the wall clock from time that has passed. */
   judge(facts: StatusFacts, nowMs: number, monotonicMs?: number): Judgement;
@@ -58,12 +58,12 @@ export interface Judge {
 const changedBeforeMs = 30 * 60_000;
 const mostChanges = 5;
 
-/** What failed with a reason: the probe, or what else is checked. */
+/** What failed with a reason: the probe, or else the line of the problem. */
 const checkedBy = (found: Found): string => found.about.probe ?? lineOf(found);
 
 /**
- * When a check failed for the first time, by reason. `before` is the same from the last report, undefined if the check succeeded
- * then.
+ * When a check failed for the first time, by reason. `before` has these times from the last report; undefined if the check
+ * succeeded then.
  */
 function reasonsOf({ reason }: Found, before: Begun['reasonsMs'], nowMs: number): Begun['reasonsMs'] {
   if (reason === undefined) return undefined;
@@ -94,7 +94,9 @@ function withExit(found: Begun, changes: readonly Change[]): Begun {
   return { ...found, evidence: [...found.evidence, evidence] };
 }
 
-/** The changes shortly before a moment, newest first. Of equal changes, such as several restarts, only the newest is listed. */
+/**
+ * The changes shortly before a moment, newest first. If several changes are equal, such as restarts, only the newest is listed.
+ */
 function changesBefore(atMs: number, changes: readonly Change[]): Change[] {
   const recent = changes.filter(
     ({ at }) => Date.parse(at) <= atMs && atMs - Date.parse(at) <= changedBeforeMs,
@@ -184,7 +186,7 @@ const beforeText = (change: Change, nowMs: number): string =>
 const workText = ({ until, reason }: PlannedWork, nowMs: number): string =>
   `Planned work until ${timeText(Date.parse(until), nowMs)}: ${reason}.`;
 
-/** A smaller jump is only a clock that is being adjusted. */
+/** A smaller jump is only an adjustment of the clock. */
 const leastJumpMs = 1_000;
 
 /** Creates a judge. `windows` returns the weekly maintenance windows of the current configuration. */
@@ -205,7 +207,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     book.clockJumped(jumpMs, nowMs);
     aftermath.clockJumped(jumpMs);
   };
-  /** When a problem was back that the last report did not have. */
+  /** When a problem that the last report did not have was back. */
   const backOf = (line: string, seenMs: number, last: Begun | undefined): Pick<Begun, 'backMs'> => {
     const backMs = last ? last.backMs : book.goesOn(line) ? seenMs : undefined;
     return backMs === undefined ? {} : { backMs };
@@ -224,7 +226,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     const back = backOf(line, seenMs, last);
     return { ...found, ...back, sinceMs: book.start({ ...found, line, sinceMs }, nowMs), reasonsMs };
   };
-  /** What the incident book stores of a problem. A problem that no other problem explains becomes an incident. */
+  /** What the incident book stores about a problem. A problem that no other problem explains becomes an incident. */
   const openOf = (
     { found, causedBy }: Explained,
     problem: Problem,
@@ -256,7 +258,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     };
   };
 
-  /** What the incident book has of a problem that cannot be read, with the downtime that its check shows all the same. */
+  /** What the incident book has about a problem that cannot be read, with the downtime that its check shows all the same. */
   const recorded = (found: Begun): OpenProblem[] =>
     book
       .lasting()
@@ -300,7 +302,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
           changes,
         ),
       );
-      // A problem that is left of a cause has begun, but becomes no incident of its own.
+      // A problem that a cause leaves behind has begun, but becomes no incident of its own.
       const causes = new Map(lasting.map(({ found: one }) => [idOf(one), one]));
       const open: OpenProblem[] = [
         ...lasting.flatMap((one, i) =>
@@ -308,7 +310,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
             ? recorded(one.found)
             : [openOf(one, problems[i]!, effectsOf(one), causes.get(one.causedBy ?? ''))],
         ),
-        // The page of a role that is down is no incident beside that of the role.
+        // The page of a role that is down is no incident beside the incident of the role.
         ...book
           .lasting()
           .filter(({ line }) => isPageDown(line, facts) && !seen.has(line))

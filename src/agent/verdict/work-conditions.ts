@@ -26,7 +26,7 @@ const stalled: Condition['value'] = (key, judged) => {
   return countsPolls(judged) ? judged.tracks.least('backlog', key, longMs) : undefined;
 };
 
-/** The share of a domain's closed runs with this outcome; undefined if fewer than one in a hundred seconds had it. */
+/** The share of a domain's closed runs with this outcome; undefined if fewer than one run in a hundred seconds had it. */
 function closedShare(track: string, key: string, { tracks, spanMs }: Judged, closedTrack = 'closed') {
   const ended = tracks.rate(track, key, spanMs) ?? 0;
   // Runs with this outcome are among the closed runs.
@@ -37,7 +37,7 @@ const isOfCanary = (key: string): boolean => isCanary((JSON.parse(key) as { doma
 
 /**
  * The share of timeouts. If the canary has as large a share, the success of the canary counts instead, unless the share is larger
- * than any that a canary intends.
+ * than any share that a canary intends.
  */
 const timeoutShare: Condition['value'] = (key, judged) => {
   const own = isOfCanary(key) ? undefined : closedShare('timeouts', key, judged);
@@ -52,7 +52,8 @@ const canarySilentMs = 15 * minute;
 const history = JSON.stringify({ role: 'history' });
 
 /**
- * Whether history was read all the time, so that completed workflows were seen: each scrape succeeded, or else each health check.
+ * Whether history was read all the time, so that completed workflows were seen: each scrape succeeded, or, without scrapes, each
+ * health check passed.
  */
 const wasRead = ({ tracks }: Judged): boolean => {
   const track = tracks.newest('read', history) === undefined ? 'role up' : 'read';
@@ -77,7 +78,7 @@ export const workConditions: readonly Condition[] = [
     value: lateTasks,
     counts: 'task late',
     spanMs: 5 * minute,
-    // The 95th percentile is above a bound if more than 5 % of the tasks are.
+    // The 95th percentile is above a bound if more than 5 % of the tasks are above it.
     limit: 0.05,
     unit: 'share',
     noun: `of the tasks wait longer than ${withUnit(limitOf('SvcHistoryTaskLatency'), 'seconds')}`,
