@@ -86,8 +86,8 @@ export function createFetch(options: ScrapeOptions, deps: FetchDeps): Fetch {
       try {
         return await request(sink, headers);
       } catch (error) {
-        // The target may close an idle connection just when it is used again. This is not a failure: the request is sent once more.
-        // A response that is cut off has another reason.
+        // The target may close an idle connection just when it is used again. This is not a failure: the request is sent once
+        // more. A response that is cut off has another reason.
         const isStale = error instanceof ScrapeFailure && error.reason === 'reset' && connections === before;
         if (!isStale) throw error;
         return await request(sink, headers);
@@ -301,8 +301,8 @@ function createExchange({ clock, timeoutMs, sink, abandon }: ExchangeDeps): Exch
     },
     onResponseData(flow, chunk) {
       leftBytes -= chunk.length;
-      // If the body is complete after the decoder's end, the response would stay open, and fail if the sender closes the
-      // connection meanwhile.
+      // A pause after the last byte would leave the response open until the decoder has caught up, and the response would fail if
+      // the sender closed the connection meanwhile.
       if (!isSettled && decoder?.write(chunk) === false && leftBytes !== 0) flow.pause();
     },
     onResponseEnd() {

@@ -41,7 +41,8 @@ const mostOfLine = 120;
 const mostOfMessage = 200;
 
 /**
- * A failure without the secrets of the request, which an error page of the target, or the place to which it redirects, may repeat.
+ * A failure without the secrets of the request. An error page of the target, or the location to which the target redirects, may
+ * repeat them.
  */
 export function shownFailure(failure: ScrapeFailure, redact: (text: string) => string): ScrapeFailure {
   const text = redact(failure.message);

@@ -7,9 +7,9 @@ const readBytes = 256 * 1024;
 let shared: Buffer | undefined;
 
 /**
- * Lets connections read into one buffer, for as long as a chunk is delivered. A socket usually allocates 64 KiB outside the heap
- * for each read: a page of 14 MB then costs a collection of the whole heap, which takes as long as reading the page. `options`
- * are for `net.connect` (its `onread`), `adopt` is for the socket that it returned.
+ * Lets connections read into one shared buffer, which holds a chunk only while the chunk is delivered. A socket usually allocates
+ * 64 KiB outside the heap for each read: a page of 14 MB then costs a collection of the whole heap, which takes as long as
+ * reading the page. `options` are for `net.connect` (its `onread`), `adopt` is for the socket that `net.connect` returned.
  *
  * The reader of the socket gets a view of the buffer, valid until the `readable` event has been handled. Bytes that are needed
  * for longer must be copied. A chunk that the handlers of that event leave unread is copied here.

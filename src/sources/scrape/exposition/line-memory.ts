@@ -1,7 +1,7 @@
 /**
  * The memory outside the heap that the lines of all targets take together: the known lines and the lines of pages that are being
  * read. A page that exceeds it is discarded, unless its target takes little, so that a role with a usual page is served beside
- * others with pages of 30 MB.
+ * other roles with pages of 30 MB.
  */
 export interface LineMemory {
   readonly limitBytes: number;

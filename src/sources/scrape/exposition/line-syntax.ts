@@ -118,7 +118,10 @@ export function scanKey(bytes: Buffer, start: number, end: number, labelBytes: n
   return isUtf8(bytes.subarray(start, i)) ? i : brokenKey;
 }
 
-/** Validates the labels of an exemplar from the byte after the opening brace. Returns the index after the closing brace, or `brokenKey`. */
+/**
+ * Validates the labels of an exemplar from the byte after the opening brace. Returns the index after the closing brace, or
+ * `brokenKey`.
+ */
 export function scanBraces(bytes: Uint8Array, at: number, end: number): number {
   labelCount = 0;
   spans[1] = 0;

@@ -32,7 +32,7 @@ export interface LineTable {
   taken: Float64Array;
 }
 
-/** A page that was read completely. Nothing of it is shown yet. */
+/** A page that was read completely. None of its values is shown yet. */
 export interface Page {
   /** The number of the page, as in `seen` of the table. */
   round: number;

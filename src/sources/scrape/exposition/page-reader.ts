@@ -23,7 +23,7 @@ export type Exposition = 'text' | 'openmetrics';
 /**
  * Reads pages of one target, one at a time, as their bytes arrive. A page mostly repeats the lines of the last page in the same
  * order. Each line is therefore compared with the next line of that page first, and only a line that differs is parsed and looked
- * up. Values go to `incoming` of the table, or to the refused lines. A failed page leaves no other trace.
+ * up. Values go to `incoming` of the table, or to the refused lines. A failed page changes nothing else.
  *
  * Formats: text 0.0.4 and 1.0.0 (https://prometheus.io/docs/instrumenting/exposition_formats/), OpenMetrics 1.0.
  */
@@ -162,7 +162,7 @@ export function createPageReader(
   };
 
   /**
-   * Handles a line that is known as refused without validating its key again: its hash equals that of a validated line. Only
+   * Handles a line that is known as refused without validating its key again: its hash equals the hash of a validated line. Only
    * lines without a timestamp, whose value follows the last blank, are handled.
    */
   const isRefusedLine = ({ bytes, view }: LineBytes, start: number, end: number): boolean => {

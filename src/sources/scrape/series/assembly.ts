@@ -54,8 +54,8 @@ const mayBePart = (own: ExposedType | undefined): boolean =>
   own === undefined || own === 'counter' || kindOf[own] === 'untyped';
 
 /**
- * The suffix of a line that is a part of a family on the page, and the family. A gauge `x_count` beside a histogram `x` is no part
- * of it; that a part is declared once more as a counter changes nothing.
+ * The suffix of a line that is a part of a family on the page, and the family. A gauge `x_count` beside a histogram `x` is no
+ * part of the histogram. A second declaration of a part as a counter changes nothing.
  */
 function partOf(
   name: string,
@@ -97,7 +97,7 @@ export function strippedNames(name: string): string[] {
     .map(({ ending }) => name.slice(0, -ending.length));
 }
 
-/** The place of a line whose name is the family's. */
+/** The place of a line that has the name of its family. */
 function ownPlace(name: string, type: ExposedType, labels: LinePlace['labels']): LinePlace | undefined {
   if (type === 'histogram') return undefined;
   if (type === 'summary') return bounded(name, 'summary', 'quantile', 'quantile', labels);
@@ -147,9 +147,9 @@ export interface SeriesAssembly {
 const tagsOf = (place: LinePlace): RawTags => Object.fromEntries(place.labels);
 
 /**
- * Assembles the lines of one series, which are in the order of the page: of two lines for the same value the first wins. A
- * histogram without a `+Inf` bucket uses its count for it, and the other way round; without both it is invalid. A sum or count
- * that is missing (-1) is not shown.
+ * Assembles the lines of one series, which are in the order of the page: the first of two lines for the same value wins. A
+ * histogram without a `+Inf` bucket uses its count for it, and a histogram without a count uses its `+Inf` bucket; a histogram
+ * without both is invalid. A sum or count that is missing (-1) is not shown.
  */
 export function assemble(placed: readonly PlacedLine[], help: string | undefined): SeriesAssembly {
   const first = placed[0]!.place;

@@ -49,7 +49,7 @@ export interface LineGroups {
   /** Removes the lines that are not on the page; returns the series that lost a line. Series without a line are removed. */
   removeMissing(page: Page): Promise<Set<ScrapedSeries>>;
   /**
-   * The names of the families on the page. If very many families are new, some of these are left out. Valid after
+   * The names of the families on the page. If very many families are new, some of the new families are left out. Valid after
    * `removeMissing`.
    */
   families(page: Page): Promise<Set<string>>;

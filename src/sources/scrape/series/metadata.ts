@@ -5,7 +5,7 @@ import type { LineTable, Page } from '../exposition/line-table.ts';
 
 /**
  * The TYPE and HELP lines of a page, by the name of the family as the page spells it. The first of two contradicting lines
- * counts. Most lines may be of families that the registry refuses, so only the ids of the lines are stored, and each look-up
+ * counts. Most lines may belong to families that the registry refuses, so only the ids of the lines are stored, and each look-up
  * reads its line.
  */
 export interface Metadata {
