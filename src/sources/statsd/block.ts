@@ -36,7 +36,7 @@ const sender =
   /^(?:\d{1,3}(?:\.\d{1,3}){3}(?:\/(?:[0-9]|[12][0-9]|3[0-2]))?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:\/\d{1,3})?)$/;
 const senderFault = 'not an address or range; use the form 10.0.0.0/8 or fd00::/8';
 
-/** Whether a text is an address or a range that is no wider than the addresses of its kind. */
+/** Whether a text is an address, or a range whose prefix is no longer than an address of its kind. */
 function isSender(text: string): boolean {
   const [address = '', bits = '0'] = text.split('/');
   const family = isIP(address);

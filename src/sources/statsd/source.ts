@@ -23,7 +23,7 @@ const defaults = {
   connections: 128,
 } as const;
 
-/** Counts refused input and logs it: the first of each reason, then at most one an hour. */
+/** Counts refused input and logs it: for each reason the first refusal, then at most one refusal an hour. */
 interface RefusedInput {
   /** Counts a refused line. `example` is called only when it is logged. */
   refused(reason: StatsdDrop, example: () => string): void;
@@ -64,7 +64,7 @@ interface StatsdDeps {
   intake: StatsdIntake;
   /** Detects the vocabulary of the sender, which `intake` uses for translation. */
   detector: VocabularyDetector;
-  /** Upper bounds of timers, histograms and distributions. Default: the spec's. */
+  /** Upper bounds of timers, histograms and distributions. Default: the bounds in the spec. */
   bounds?: readonly number[];
   /** The store of `intake`, if timers, histograms and distributions are to be summaries. Default: histograms. */
   summaries?: LazyStore;

@@ -64,9 +64,12 @@ export interface KnownLines {
 
 /** How many refused lines are remembered: a hundred times the usual limit, and as many as a table of 2.5 MiB holds. */
 const maxRefused = 220_000;
-/** Beyond this many, a line whose series has other owners, too, is not remembered: it is parsed each time it arrives. */
+/**
+ * Once this many lines are known, a line whose series has other owners, too, is not remembered: it is parsed each time it
+ * arrives.
+ */
 const maxShared = 16_384;
-/** The same limit for refused lines while the vocabulary is not decided: each takes 1 KiB until it expires. */
+/** The same limit for refused lines while the vocabulary is not decided: each line takes 1 KiB until it expires. */
 const maxUndecided = 2048;
 const timeSection = /\|T\d+(?=\||$)/;
 
@@ -75,8 +78,8 @@ function hashOfKey(bytes: Buffer, from: number, colon: number, bar: number, end:
 }
 
 /**
- * Whether bytes that were decoded as `text` are not UTF-8. The text has a U+FFFD only then, or if the sender sent
- * one.
+ * Whether bytes that were decoded as `text` are not UTF-8. The text contains U+FFFD only if the bytes are not UTF-8, or if the
+ * sender sent this character.
  */
 const isInvalidUtf8 = (text: string, bytes: Buffer, from: number, to: number): boolean =>
   text.includes('\uFFFD') && !isUtf8(bytes.subarray(from, to));

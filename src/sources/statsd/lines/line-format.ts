@@ -274,8 +274,8 @@ const bound = `(?:-?infinity|-?\\d+\\.\\d{6}|${duration})`;
 const bucketEnding = new RegExp(`^(.+?)\\.(${bound}-${bound})$`, 'u');
 
 /**
- * Cuts off the bucket that the service's own reporter writes behind name and tags (`N.1ms-5ms:3|c`, one counter for each bucket of
- * a histogram). Undefined if there is no bucket.
+ * Cuts off the bucket that the service's own reporter writes behind name and tags (`N.1ms-5ms:3|c`, one counter for each bucket
+ * of a histogram). Undefined if there is no bucket.
  */
 function bucketOf(text: string): { rest: string; bucket: string } | undefined {
   const [, rest, bucket] = bucketEnding.exec(text) ?? [];

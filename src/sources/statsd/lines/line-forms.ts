@@ -31,14 +31,11 @@ interface Form {
   shared: SharedForm | undefined;
 }
 
-/** The maximum number of forms, a power of two. A further form replaces another one. */
+/** The maximum number of forms, a power of two. A further form replaces another form. */
 const slots = 64;
-/**
- * Number of lines of a form that are parsed in full first, so that the newest refusals that are listed are real
- * ones.
- */
+/** Number of lines of a form that are parsed in full first, so that the newest refusals that are listed are real refusals. */
 const learnedAfter = 128;
-/** After that, one line in this many is parsed in full. */
+/** One in this number of further lines is parsed in full. */
 const example = 1024;
 const maxTags = 16;
 

@@ -79,11 +79,14 @@ export interface SharedForm {
 }
 
 /**
- * How many observations are stored in all until the vocabulary is decided; they take 160 kB. Beyond that, histograms start at 0
- * then.
+ * The maximum number of observations that are stored in all until the vocabulary is decided; they take 160 kB. A histogram with
+ * further observations starts at 0 when it is opened again.
  */
 const maxEarly = 10_000;
-/** Beyond this many, refused lines are opened again each time they arrive. */
+/**
+ * The maximum number of series for refused lines. A refused line that needs a further series is opened again each time it
+ * arrives.
+ */
 const maxSharedSeries = 4096;
 const isDistribution = (type: StatsdType) => type === 'timer' || type === 'histogram';
 const heldBy = ({ counter, gauge, histogram, summary }: StatsdSeries) =>

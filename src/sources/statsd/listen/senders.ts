@@ -29,8 +29,8 @@ function listOf(senders: readonly string[]): BlockList {
 }
 
 /**
- * Whether the address belongs to this machine; undefined if the system does not say, because the process has no free descriptor for
- * the question.
+ * Whether the address belongs to this machine; undefined if the system cannot be asked, because the process has no free
+ * descriptor.
  */
 function isOwn(address: string, interfaces: typeof networkInterfaces): boolean | undefined {
   if (isLoopback(address)) return true;
