@@ -1,6 +1,6 @@
-// An ES module does not import one of Node's own modules itself, but a copy of it, for which every property is read: also those
-// that are computed then, such as all root certificates as text, and those that load further modules. The agent would keep 1 MiB
-// of what it never uses. So the bundles take from Node's own modules only what they name.
+// An ES module that imports one of Node's own modules gets a copy of it, for which Node reads every property: also properties
+// that are computed when they are read, such as all root certificates as text, and properties that load further modules. The
+// agent would keep 1 MiB that it never uses. So the bundles take from Node's own modules only what they name.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
@@ -8,7 +8,9 @@ import { join } from 'node:path';
 /** An import in a bundle without white space: its default, all of it, or names. */
 const statement = /(?<=^|[;}\n])import(?: ([\w$]+) |\*as ([\w$]+) |\{([^}]*)\})from"([^"]+)";\n?/g;
 
-/** The code of a bundle, in which imports of Node's own modules are constants at its beginning; and how many these are. */
+/**
+ * The code of a bundle, in which imports of Node's own modules are constants at its beginning; and the number of these constants.
+ */
 function withConstants(code) {
   const constants = [];
   const rest = code.replace(statement, (whole, byDefault, all, names, path) => {

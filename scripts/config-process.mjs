@@ -39,7 +39,7 @@ async function writeBytecode(file) {
   script.runInThisContext()(createRequire(file), module, file);
   await module.exports.validate({ file: join(root, 'examples', 'agent.yaml'), env: {}, cwd: root });
   const bytecode = script.createCachedData();
-  // V8 checks neither of them, so the worker does.
+  // V8 checks neither the source nor the bytecode, so the worker does.
   const sum = Buffer.alloc(4);
   sum.writeUInt32LE(crc32(bytecode, crc32(source)));
   writeFileSync(`${file}.bytecode`, Buffer.concat([sum, bytecode]));

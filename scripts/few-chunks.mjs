@@ -1,5 +1,5 @@
-// esbuild splits shared code into one chunk for each set of entries that share it. What `svc-agent run` always loads would be
-// fifty files, each of which takes time to be found, read and linked.
+// esbuild splits shared code into one chunk for each set of entries that share it. The code that `svc-agent run` always loads
+// would be in fifty files, each of which takes time to be found, read and linked.
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
@@ -21,8 +21,9 @@ function closureOf(outputs, path, seen = new Set()) {
 }
 
 /**
- * For each entry, further modules that it must import, so that the modules that `run` always loads are in three chunks: what the
- * lightest commands load, too, what most other commands load, and the rest. What the program begins with is in a small one.
+ * For each entry, further modules that it must import, so that the modules that `run` always loads are in three chunks: the
+ * modules that the lightest commands load, too, the modules that most other commands load, and the rest. The modules with which
+ * the program begins are in a further, small chunk.
  */
 function sharedModules(outputs) {
   const entries = Object.values(outputs).flatMap(({ entryPoint }) =>

@@ -1,5 +1,5 @@
-// Before npm pack: gives the packed files the modes that a clone has with the usual umask, so that the package has the same bytes
-// whatever the umask of who packs it.
+// Before npm pack: gives the packed files the modes that a clone has with the usual umask, so that the bytes of the package do
+// not depend on the umask with which it is packed.
 import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './setup.mjs';
@@ -12,6 +12,6 @@ function normalize(path) {
   else chmodSync(path, stats.mode & 0o100 ? 0o755 : 0o644);
 }
 
-// npm packs the last three whatever the list says.
+// npm packs the last three files even if the list does not name them.
 const packed = files.filter((name) => !name.startsWith('!'));
 for (const name of [...packed, 'LICENSE', 'README.md', 'package.json']) normalize(join(root, name));

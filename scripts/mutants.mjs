@@ -1,7 +1,7 @@
 // npm run mutants -- [--every N] PATH [TESTS]: changes the sources below PATH in one place at a time and says which changes no
 // test of TESTS (patterns; all unit and contract tests unless given) notices. Exits with 1 if less than 85 % of them are noticed.
-// The tests of one pattern after another are run, so quick ones should come first: a change that they notice is not tried again.
-// `--every 3` makes every third of the changes.
+// The patterns are run one after the other, so patterns with quick tests should come first: a change that they notice is not
+// tried again. `--every 3` makes every third of the changes.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -61,7 +61,7 @@ async function run(pattern) {
   clearInterval(watch);
 }
 
-/** Ends workers in a loop that passes no switch and never ends: the time limit of its test cannot interrupt it. */
+/** Ends workers in an endless loop that passes no switch: the time limit of a test cannot interrupt such a loop. */
 function endStuckWorkers() {
   for (const name of attemptsIn(folder)) {
     const stats = statSync(join(folder, name), { throwIfNoEntry: false });
@@ -97,7 +97,7 @@ function attemptsIn(results) {
   return readdirSync(results).filter((name) => name.startsWith('attempt-'));
 }
 
-/** The results of each worker, and of the runs before the last one. */
+/** The results of each worker, and of the runs before the last run. */
 function foundIn(results) {
   const names = readdirSync(results).filter((name) => name.endsWith('.json') && name !== 'mutants.json');
   return names.map((name) => JSON.parse(readFileSync(join(results, name), 'utf8')));

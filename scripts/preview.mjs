@@ -1,8 +1,8 @@
 // Draws dashboards/preview/*.webp and docs/images/status-*.webp. For each dashboard its own queries are sent to a real Prometheus
-// that contains a simulated hour; for the dashboard of backups, it has scraped the built agent beside real backups of a
-// PostgreSQL for two minutes. The status page is drawn after four simulated hours. Needs `npm run build`, Debian's prometheus,
-// postgresql and chromium, and for dashboards the libraries that .ci/scenes installs. `npm run preview -- backups` draws one of
-// backups, dashboards and status alone.
+// that contains a simulated hour; for the dashboard of backups, this Prometheus has scraped the built agent beside real backups
+// of a PostgreSQL for two minutes. The status page is drawn after four simulated hours. Needs `npm run build`, Debian's
+// prometheus, postgresql and chromium, and for dashboards the libraries that .ci/scenes installs. `npm run preview -- backups`
+// draws the dashboard of backups alone; `dashboards` and `status` draw the other dashboards and the status page alone.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

@@ -44,7 +44,7 @@ const inputs = [
   'package.json',
   'package-lock.json',
 ];
-/** Tests write their cases there, after the build. */
+/** Tests write their cases into this folder, after the build. */
 const generated = 'rules/tests';
 
 function filesBelow(path) {
@@ -55,7 +55,10 @@ function filesBelow(path) {
     .flatMap((name) => filesBelow(`${path}/${name}`));
 }
 
-/** A digest of the names and contents of all sources. Times would call a build stale that a test or `git` only touched. */
+/**
+ * A digest of the names and contents of all sources. Times are not part of it: with times, a test or `git` that only touches a
+ * source would make the build stale.
+ */
 function sources() {
   const digest = createHash('sha256');
   for (const path of inputs.flatMap(filesBelow)) {

@@ -9,7 +9,7 @@ ensureBuilt();
 const demo = spawn(process.execPath, [join(root, 'dist', 'main.js'), 'demo', ...process.argv.slice(2)], {
   stdio: 'inherit',
 });
-// The terminal sends Ctrl-C to the whole group, but a kill reaches only this process, so it is passed on.
+// The terminal sends Ctrl-C to the whole group, but a kill reaches only this process, which therefore passes it on.
 process.on('SIGINT', () => {});
 process.on('SIGTERM', () => demo.kill('SIGTERM'));
 demo.on('exit', (code, signal) => {

@@ -17,12 +17,12 @@ const started = async (command, args) => {
   const [status] = await once(check, 'close');
   if (status !== 0) process.exit(status ?? 1);
 };
-/** Stores the state of the project in which it was last correct, so that a second run checks only what has changed. */
+/** Checks the types of a project. The state of the check is stored, so that a second run checks only what has changed. */
 const types = (name, ...args) => {
   const file = join(root, 'node_modules', '.cache', 'svc-agent', `${name}.tsbuildinfo`);
   return started('tsc', ['--noEmit', '--incremental', '--tsBuildInfoFile', file, ...args]);
 };
-// These run beside each other and beside the build, which ends first.
+// These checks run beside each other and beside the build, which ends first.
 const checks =
   [undefined, 'whole'].includes(process.env.TEST_SIZE) && files.length === 0
     ? [
