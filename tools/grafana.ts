@@ -93,7 +93,7 @@ export function fieldProperty(
   return own?.properties.find((property) => property.id === id)?.value ?? defaults[id];
 }
 
-/** Values for what Grafana puts into a query before it sends it. */
+/** The values that Grafana puts into a query before it sends the query. */
 export interface Filling {
   rateInterval: string;
   range: string;

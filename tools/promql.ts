@@ -8,7 +8,7 @@ import { parseDuration } from '../src/core/text-formats.ts';
  * rules` does that.
  */
 
-/** A range of the text: the first character, and the one after the last. */
+/** A range of the text: the positions of its first character and of the character after its last. */
 interface Span {
   start: number;
   end: number;
@@ -54,7 +54,7 @@ export interface Binary extends Span {
   right: Expr;
 }
 
-/** An expression without its parentheses; the span of an expression in parentheses includes them. */
+/** An expression without its parentheses; the span of an expression in parentheses includes the parentheses. */
 export type Expr =
   | (Span & { type: 'number'; value: number })
   | (Span & { type: 'string'; value: string })
@@ -181,7 +181,9 @@ function partsOf(expr: Expr): readonly Expr[] {
   }
 }
 
-/** Visits an expression and all its operands; `around` is what encloses the visited one, nearest last. */
+/**
+ * Visits an expression and all its operands; `around` lists the expressions that enclose the visited expression, nearest last.
+ */
 export function walk(
   expr: Expr,
   visit: (expr: Expr, around: readonly Expr[]) => void,

@@ -15,7 +15,8 @@ const workersCalls =
 
 /**
  * Queries of the dashboards that have no data with a Cadence server, in the order of the dashboards: each is `dashboard: panel`,
- * with the legend if a panel has more than one. test/e2e/recorded-dashboards.long.test.ts compares the list with recorded pages.
+ * with the legend if a panel has more than one query. test/e2e/recorded-dashboards.long.test.ts compares the list with recorded
+ * pages.
  */
 export const unfedPanels: readonly { panel: string; why: string }[] = [
   { panel: 'overview: Persistence errors', why: failures },

@@ -1,7 +1,7 @@
 /** Series by `name{labels}`, without `cluster`, `instance` and `pod`; values in promtool's notation, one a minute. */
 export type Series = Readonly<Record<string, string>>;
 
-/** What an alert does when its series have ended for some minutes: it stays with this value, or it is gone. */
+/** What an alert does some minutes after the end of its series: it stays with this value, or it is gone. */
 interface Ending {
   afterMinutes: number;
   /** The value; missing if the alert is gone. */
@@ -22,7 +22,7 @@ export interface Plan {
   every?: number;
   bad: Series;
   good: Series;
-  /** Series exactly on the threshold; for a condition that is a state, at the moment when it has not held long enough. */
+  /** Series exactly on the threshold; for a condition that is a state, series in which the state has not held long enough. */
   edge: Series;
   /** When `edge` is checked, if at another time. */
   edgeAt?: number;
@@ -32,11 +32,11 @@ export interface Plan {
   labels: Readonly<Record<string, string>>;
   /** Whether the alert names the instance, and the pod, too: two instances are then two alerts. */
   instance?: true | 'with pod';
-  /** The outcome when one agent reports the bad series and another one the good series. */
+  /** The outcome when one agent reports the bad series and another agent the good series. */
   agentsDiffer?: 'fires' | 'is silent';
   /** `$value` as the description shows it. */
   value: string;
-  /** The value if two instances have the bad series and it is added up. Default: `value`, because it is not. */
+  /** The value if two instances have the bad series and the rule adds them up. Default: `value`, for rules that do not. */
   twice?: string;
   /** What happens after the series have ended. Default: the alert is gone after 20 minutes. */
   ending?: Ending;
@@ -76,7 +76,7 @@ export type HandWritten = Pick<Plan, 'alert' | 'ruleLabels' | 'at' | 'every' | '
   cases: readonly Extra[];
 };
 
-/** Series on which an alert fires: the plan's own alert with this value, or these. */
+/** Series on which an alert fires: the plan's own alert with this value, or these alerts. */
 export const fires = <F extends OwnExtra['fires']>(shows: string, fires: F, series: Series) => ({
   shows,
   series,

@@ -118,7 +118,7 @@ function disagreement({ at, bad, good, agentsDiffer }: Plan, here: Firing): Case
   };
 }
 
-/** The case of an agent that starts again, or of a missed scrape, which ends no alert. */
+/** The case of an agent that starts again, or of a missed scrape: neither ends an alert. */
 const gap = ({ at }: Plan, ended: Series, here: Firing): Case => ({
   shows: 'the series is missing for some minutes',
   series: ended,

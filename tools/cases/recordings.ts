@@ -1,6 +1,6 @@
 import type { Series } from './case.ts';
 
-/** What a recorded series must be for the samples below, computed by hand. */
+/** The value that a recorded series must have for the samples below, computed by hand. */
 interface Expected {
   record: string;
   labels: string;

@@ -7,7 +7,7 @@ const alerts = (alertname: string, labels: Labels, alertstate: string, values: s
   return { [`ALERTS{${all.map(([label, value]) => `${label}="${value}"`).join(', ')}}`]: values };
 };
 
-/** A plan that is checked in minute 40. For `minutes` after the end of the alert on the outage, this alert is there. */
+/** A plan that is checked in minute 40. The alert fires for `minutes` after the end of `of`, the alert on the outage. */
 function end(
   alert: string,
   of: string,
@@ -19,7 +19,7 @@ function end(
   const fired = (values: string) => alerts(of, labels, 'firing', values);
   const here = { cluster: 'dc1', instance: 'a' };
   const at = 40;
-  /** Fires until this many minutes before the check. */
+  /** The values of an alert that fires until `before` minutes before the check. */
   const until = (before: number) => `_x10 1x${at - 10 - before} stale`;
   return {
     alert,
@@ -71,8 +71,8 @@ function end(
 }
 
 /**
- * The cases in which the alert on the longer window fires, too: both windows begin with the outage, and the longer one lasts
- * longer.
+ * The cases in which the alert on the longer window fires, too: both windows begin with the outage, and the longer window ends
+ * later.
  */
 const longerFiresIn = new Set([
   'fires',

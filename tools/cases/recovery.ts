@@ -27,7 +27,7 @@ const node = (instance: string, name: string, values: string, labels = backup): 
   [`${name}{cluster="dc1", instance="${instance}", ${labels}}`]: values,
 });
 
-/** The case of backups of two nodes with the same name, of which the backup of node b is bad. */
+/** The case of two nodes that have backups with the same name: the backup of node b is bad. */
 const ofOneNode = (bad: Series, good: Series, at: number, firing: Extra['fires'][0]): Extra => ({
   shows: 'the good backup of one node hides no other node',
   series: { ...good, ...bad },
@@ -174,7 +174,7 @@ const neverAlert = (checks: readonly string[]): readonly Extra[] =>
     silent(`check ${check} is of another severity or has another alert`, failingCheck(check)),
   );
 
-/** The cases of a check that backups of a type need: it alerts if the store has such backups. */
+/** The cases of a check on which backups of a type depend: the check alerts if the store has such backups. */
 function needsBackup(check: string, type: string): readonly Extra[] {
   const having = (cluster: string, of: string, backupType: string): Series => ({
     [`svc_backup_configured{cluster="${cluster}", instance="z", backup="b", store="${of}", database="visibility", backup_type="${backupType}"}`]:
@@ -199,7 +199,10 @@ function needsBackup(check: string, type: string): readonly Extra[] {
   ];
 }
 
-/** The plan for an alert on the checks of one severity: it fires for one of them, and not for checks of other severities. */
+/**
+ * The plan for an alert on the checks of one severity: it fires for the check `one`, and not for `others`, the checks of other
+ * severities.
+ */
 const check = (alert: string, one: string, others: readonly string[]): Plan => ({
   ...state(alert, series('svc_store_check_ok', `${store}, check="${one}"`), 15, { ...main, check: one }),
   more: neverAlert(others),
@@ -274,7 +277,7 @@ const schemaUnread = (up: string, unread: string): Series => ({
   'svc_incident{cause="schema_unread", subject="main/persistence"}': unread,
 });
 const unread = `svc_incident{${at}, cause="schema_unread", subject="main/persistence"}`;
-/** The cases in which the version of a schema that is expected cannot be read. */
+/** The cases in which a schema version is expected and cannot be read. */
 const unknownSchema: Plan = {
   alert: 'SvcSchemaUnknown',
   at: 60,

@@ -11,7 +11,7 @@ const requests = (errors: string, total: string): Series => ({
 const frontend = 'svc_frontend_client_latency';
 const start = 'svc_service="worker", operation="StartWorkflowExecution"';
 const poll = `svc_service="worker", operation="PollForDecisionTask", ${at}`;
-/** The series of history about the requests that it served, and of its callers about their requests. */
+/** The series of history about the requests that it served, and the series of its callers about their requests. */
 const served = (
   own: { requests: string; errors?: string },
   callers: { requests: string; errors: string },
@@ -24,7 +24,7 @@ const served = (
   [`svc_history_client_errors{${at}, svc_service="frontend"}`]: callers.errors,
 });
 const byCallee = (value: string) => [{ labels: { cluster: 'dc1', callee: 'history' }, value }];
-/** The cases in which the callee counts its own faults, so that only these count. */
+/** The cases in which the callee counts its own faults, so that only these faults count. */
 const told: Pick<Plan, 'silent' | 'more'> = {
   silent: {
     // These numbers are from a recording: 90 and 85 answers to workers that were late, 989 starts of workflows that had started

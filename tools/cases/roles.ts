@@ -54,7 +54,7 @@ const instanceDownOf = (job: string): Extra => ({
   at: 10,
   fires: [{ labels: { cluster: 'dc1', job, svc_service: job, instance: 'a' }, value: '0' }],
 });
-/** The four roles, each up or down by its health check, and an incident of its own if `cause` is there. */
+/** The four roles, each up or down by its health check. Each of the first `blamed` roles has its own incident with this cause. */
 const fourRoles = (
   values: string,
   { last = values, cause = 'role_down', blamed = 4, of = 'cluster="dc1"' } = {},

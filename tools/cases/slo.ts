@@ -19,8 +19,8 @@ const every = (perMinute: number) => `0+${perMinute}x${minutes}`;
 
 /**
  * For each alert: the long window, the minute at which it must fire, the minute at which a burst of five minutes has left the
- * short window, and how many of 6000 requests a minute fail or are fast enough: first above its threshold and below that of the
- * shorter window, then exactly on it.
+ * short window, and how many of 6000 requests a minute fail or are fast enough: first numbers above the threshold of the alert
+ * and below the threshold of the shorter window, then numbers exactly on the threshold of the alert.
  */
 const burns = [
   {

@@ -23,7 +23,7 @@ const backlog = series(
   'svc_service="matching", domain="orders", tasklist="pay"',
 );
 
-/** The plans for the literal conditions, including blind spots: what they do not see is shown here, too. */
+/** The plans for the literal conditions. They also show what these conditions do not see. */
 export const specPlans: readonly Plan[] = [
   {
     alert: 'SvcServiceDown',

@@ -69,7 +69,9 @@ const lints: readonly DashboardLint[] = [
   ...[templateLabelPromql, grid, ...targetLints],
 ];
 
-/** Series that dashboards may query in addition to those of the catalogs: series of the server, and of the agent's runtime. */
+/**
+ * Series that dashboards may query in addition to the series of the catalogs: series of the server, and of the agent's runtime.
+ */
 export const uncataloged: readonly string[] = [
   'ALERTS_FOR_STATE',
   ...['process_cpu_seconds_total', 'process_resident_memory_bytes'].map((name) => `svc_agent_${name}`),

@@ -27,7 +27,7 @@ interface TargetSubject {
   dashboard: DashboardJson;
   panel: PanelJson;
   target: TargetJson;
-  /** The expression in which Grafana's spans are replaced by others of the same length. */
+  /** The expression, in which Grafana's spans are replaced by PromQL durations. */
   expr: Expr;
   /** Names of series that are not in the catalogs. */
   recorded: ReadonlySet<string>;
@@ -35,7 +35,9 @@ interface TargetSubject {
 
 type Faults = readonly string[];
 
-/** A lint, with a function for each thing that it checks. Each returns what is wrong; nothing if all is right. */
+/**
+ * A lint, with a function for each thing that it checks. Each function returns the faults; an empty list if there is no fault.
+ */
 export interface DashboardLint {
   name: string;
   dashboard?(of: DashboardJson): Faults;
@@ -144,7 +146,7 @@ const targetUnit: DashboardLint = {
   name: 'target-unit',
   target({ panel, target, expr }) {
     const measure = measureOf(expr);
-    // The values of a heatmap are counts; its unit is that of the axis.
+    // The values of a heatmap are counts; its unit is the unit of the axis.
     if (measure === undefined || target.format === 'heatmap') return [];
     const unit = fieldProperty(panel, target, 'unit');
     const allowed = shown[measure] ?? [];
@@ -211,7 +213,7 @@ const isChosen = ({ matchers }: Selector, label: string, variable: string): bool
     (matcher) => matcher.label === label && matcher.op === '=~' && matcher.value === `$${variable}`,
   );
 
-/** Applies lints of rules to a query: it has a name and an expression, like a recorded series. */
+/** Applies lints of rules to a query, which has a name and an expression, like a recorded series. */
 const ofRules = (names: Readonly<Record<string, string>>): readonly DashboardLint[] =>
   [...seriesLints, ...shapeLints].flatMap(({ name, faults }) => {
     const lint = names[name];

@@ -50,7 +50,7 @@ const absent = forAlerts('absent', ({ for: hold }, { expr }) =>
 
 /**
  * The result has a label for its cluster and its environment: two environments may have the same names of clusters, roles,
- * domains and stores. What is absent everywhere has neither label.
+ * domains and stores. A series that is absent everywhere has neither label.
  */
 const site = (label: string): Lint => ({
   name: label,
