@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 
 /** Reads the arguments of a benchmark: `npm run bench -- NAME [ARGUMENT...]`. */
 
-/** The argument at a position after the benchmark's name; undefined if there are fewer. */
+/** The argument at a position after the benchmark's name; undefined if there are fewer arguments. */
 export const textAt = (place: number): string | undefined => process.argv[place + 2];
 
 /** Parses a number above 0. Ends the benchmark with an error for anything else, such as the name of another benchmark. */
@@ -14,7 +14,7 @@ export function numberAt(place: number, name: string, otherwise: number): number
   return refuse(place, name, text, 'a number above 0');
 }
 
-/** This checkout, followed by the other ones that the arguments from a position on name: folders with a `dist/`. */
+/** This checkout, followed by the checkouts that the arguments name from a position on: folders with a `dist/`. */
 export function rootsFrom(place: number): string[] {
   const roots = [process.env.SVC_AGENT_ROOT ?? '.', ...process.argv.slice(place + 2)];
   for (const [n, root] of roots.entries()) {

@@ -2,7 +2,8 @@
  * Measures what honest clients notice while hostile senders fill every limit: an agent with the image's flags, one honest role
  * whose page is scraped every 5 s, and one attack after the other. For each attack it prints the longest and the 99th percentile
  * of the time for `/health` and for the scrape of the honest role, the maximum age of the honest role's value, and the agent's
- * peak memory. `npm run bench -- attacks [SECONDS] [ATTACK]`, default 40 s of each; ATTACK is a word in the name of an attack.
+ * peak memory. `npm run bench -- attacks [SECONDS] [ATTACK]`, default 40 s for each attack; ATTACK is a word in the name of an
+ * attack.
  */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
@@ -74,7 +75,7 @@ const attacks: Readonly<Record<string, () => Attack>> = {
   }),
 };
 
-/** The time until the whole response has arrived; a failure counts as the whole wait. */
+/** The time until the whole response has arrived, or until the request fails. */
 function timed(url: string): Promise<{ ms: number; text: string }> {
   const startMs = performance.now();
   return new Promise((resolve) => {

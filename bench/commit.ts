@@ -1,6 +1,6 @@
 /**
- * Measures one commit of 50,000 durable series without fsync: freeze, encode, write, rename; its parts; and the same when nothing
- * changed. Arguments: series, directory (default: a new one in the system's temporary directory).
+ * Measures one commit of 50,000 durable series without fsync: freeze, encode, write, rename; its parts; and the same commit when
+ * nothing changed. Arguments: series, directory (default: a new one in the system's temporary directory).
  *
  *   npm run bench -- commit [SERIES] [DIRECTORY]
  */
@@ -19,7 +19,7 @@ const seriesCount = numberAt(0, 'SERIES', 50_000);
 const directory = newPlace('commit', textAt(1));
 const rounds = 60;
 
-/** Identities of about a hundred bytes, like those of a log rule's series. */
+/** Identities of about a hundred bytes, like the identities of a log rule's series. */
 const identities = Array.from({ length: seriesCount }, (_, i) =>
   JSON.stringify([
     'svc_log_entries_total',

@@ -1,8 +1,8 @@
 /**
  * Compares ways to be woken for the next scan of log directories: one fs.watch per directory, as the agent does it, and chokidar
- * 5, with its watch per file and with directories alone. Each runs in a separate process, so that the memory is its own,
- * including its code. Prints memory, inotify watches, and how many changes had no event after them. `npm run bench -- doorbell
- * [FILES] [DIRECTORIES]`; default: 100, 2000 and 10,000 files, 100 in a directory.
+ * 5, with its watch per file and with directories alone. Each way runs in a separate process, so that the measured memory is its
+ * own, including its code. Prints memory, inotify watches, and how many changes had no event after them. `npm run bench --
+ * doorbell [FILES] [DIRECTORIES]`; default: 100, 2000 and 10,000 files, 100 in a directory.
  */
 import { fork } from 'node:child_process';
 import {
@@ -65,7 +65,7 @@ function inotifyWatches(): number {
   return infos.join('\n').match(/^inotify wd/gm)?.length ?? 0;
 }
 
-/** Changes something twice, `gapMs` apart, and tells whether an event came after the second change. */
+/** Changes something twice, `gapMs` apart, and returns whether no event came after the second change. */
 async function isMissed(ring: { at: number }, gapMs: number, change: (n: number) => void): Promise<boolean> {
   change(1);
   await pause(gapMs);

@@ -90,7 +90,7 @@ async function startPrometheus(targets: readonly string[]): Promise<{ child: Chi
   return { child, url: `http://${address}` };
 }
 
-/** The value of an expression over all series that it yields; 0 if there is none. */
+/** The value of an expression over all series that it yields; 0 if it yields no series. */
 async function sumAt(url: string, expression: string): Promise<number> {
   const answer = await fetch(`${url}/api/v1/query?query=${encodeURIComponent(expression)}`);
   const { data } = (await answer.json()) as { data: { result: { value: [number, string] }[] } };
@@ -111,7 +111,7 @@ const fleet: RunningAgent[] = [];
 for (let n = 0; n < agents; n++) fleet.push(await startMember(n, page, store));
 const prometheus = await startPrometheus(fleet.map(({ address }) => address('admin')));
 const all = [...fleet.map(({ child }) => child), victoria, prometheus.child];
-// After two intervals every series is known to both.
+// After two intervals every series is known to both servers.
 await pause(30_000);
 const before = all.map(({ pid }) => usageOf(pid!).cpuSeconds);
 const rows = async () =>

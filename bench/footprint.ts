@@ -2,8 +2,8 @@
  * Measures memory, idle CPU and time to ready of the agent, and of the installed peers with the same work, in one run: every
  * feature on, a SQL store, four logs and 5,000 scraped series. Memory is resident and private (`RssAnon`), including living
  * children. The agent is measured a second time while the status page is open: its document, its history and its stream of events
- * are read. `npm run bench -- footprint [SECONDS]`, default 20 s of rest. NODE names another node for the agent, AGENT_FLAGS flags
- * for it.
+ * are read. `npm run bench -- footprint [SECONDS]`, default 20 s of rest. NODE names another node for the agent, AGENT_FLAGS
+ * flags for it.
  */
 import type { ChildProcess } from 'node:child_process';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
@@ -72,7 +72,10 @@ async function atRest(child: ChildProcess): Promise<Footprint> {
   };
 }
 
-/** Reads what a browser reads when it opens the status page, and continues to read its events. Returns the end of that. */
+/**
+ * Reads what a browser reads when it opens the status page, and continues to read its events. Returns a function that ends the
+ * reading.
+ */
 async function openPage(admin: string): Promise<() => void> {
   const origin = `http://${admin}`;
   for (const path of ['/', '/page.js', '/page.css', '/api/status', '/api/history']) {

@@ -1,8 +1,8 @@
 /**
  * Measures the CPU time of the agent with every feature on while nothing happens but its own schedules. With another root (a
- * folder with another `dist/`) an agent of each runs beside the other in the same surroundings, so that both have the same
- * machine. `npm run bench -- idle [SECONDS] [OTHER_ROOT]`, default 120 s. AGENT_FLAGS: flags of the agents' Node; OTHER_FLAGS:
- * flags of the other's Node only.
+ * folder with another `dist/`) an agent of each root runs beside the other agent in the same surroundings, so that both have the
+ * same machine. `npm run bench -- idle [SECONDS] [OTHER_ROOT]`, default 120 s. AGENT_FLAGS: flags of the agents' Node;
+ * OTHER_FLAGS: flags of the Node of the other root's agent only.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -38,7 +38,7 @@ async function waitForTotal({ address }: RunningAgent, name: string, total: numb
   while (sumOn(await textOf(url), name) < total) await pause(300);
 }
 
-/** Sends a counter with this many values of a tag, and returns when the agent shows all of them. */
+/** Sends a counter with `count` values of a tag, and returns when the agent shows all of them. */
 async function sendClients(agent: RunningAgent, count: number): Promise<RunningAgent> {
   const [host, port] = agent.address('services.history.statsd.tcp').split(':');
   const socket = connect(Number(port), host);

@@ -1,9 +1,9 @@
-/** Creates log lines in the spec's shape, the same ones for the same arguments. */
+/** Creates log lines in the spec's shape, the same lines for the same arguments. */
 
 export type Shape = 'flat' | 'nested' | 'escaped' | 'spaced';
 export const shapes: readonly Shape[] = ['flat', 'nested', 'escaped', 'spaced'];
 
-/** Numbers from 0 up to 2^32, the same ones for the same seed (xorshift32). */
+/** Numbers from 0 up to 2^32, the same numbers for the same seed (xorshift32). */
 function randomNumbers(seed: number): () => number {
   let state = seed | 1;
   return () => {

@@ -1,7 +1,7 @@
 /**
  * Counts how many files and functions of `src` a log line, a datagram and a new series pass: V8's precise coverage of the agent
- * while it gets one of them, minus what runs while it gets nothing. Also counts the files and lines of `src`.
- * `npm run bench -- path [CHECKOUT]`, default: this one.
+ * while it gets one of these inputs, minus what runs while it gets nothing. Also counts the files and lines of `src`.
+ * `npm run bench -- path [CHECKOUT]`, default: this checkout.
  */
 import { createSocket } from 'node:dgram';
 import {
@@ -24,7 +24,7 @@ const bundle = join(place, 'dist', 'main.mjs');
 const log = join(place, 'history.log');
 const coverage = join(place, 'coverage.json');
 
-/** Code that runs in the agent: at each SIGUSR2 it writes what was called since the last one. */
+/** Code that runs in the agent: at each SIGUSR2 it writes what was called since the last signal. */
 const preload = `
 import { Session } from 'node:inspector';
 import { renameSync, writeFileSync } from 'node:fs';
@@ -52,7 +52,7 @@ function filesIn(text: string): { at: number; file: string }[] {
   }));
 }
 
-/** Functions of \`src\` that were called since the last time, as \`file function@offset\`. */
+/** Functions of `src` that were called since the last time, as `file function@offset`. */
 async function called(pid: number, files: ReturnType<typeof filesIn>): Promise<Set<string>> {
   rmSync(coverage, { force: true });
   process.kill(pid, 'SIGUSR2');

@@ -7,7 +7,7 @@ import type { AddressInfo, Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** This checkout, or the one whose built agent is measured. */
+/** This checkout, or the checkout whose built agent is measured. */
 export const root = process.env.SVC_AGENT_ROOT ?? '.';
 export const mainOf = (checkout: string) => join(checkout, 'dist', 'main.js');
 export const words = (text = '') => text.split(' ').filter(Boolean);
@@ -87,7 +87,7 @@ export async function listening(server: Server): Promise<number> {
 
 export const serve = (answer: RequestListener) => listening(createServer(answer));
 
-/** Accepts whatever is written to it. */
+/** Starts a server that accepts whatever is written to it. */
 export const serveSink = () =>
   serve((request, response) => void request.resume().on('end', () => response.writeHead(204).end()));
 
@@ -111,14 +111,14 @@ export interface RunningAgent {
 
 interface StartOptions {
   main?: string;
-  /** Flags of the agent's Node. Default: those in AGENT_FLAGS. */
+  /** Flags of the agent's Node. Default: the flags in AGENT_FLAGS. */
   flags?: readonly string[];
   env?: NodeJS.ProcessEnv;
 }
 
 /**
- * Starts a built agent, and returns when it is ready; NODE names another node. If the agent ends before, throws an error with what
- * it has logged.
+ * Starts a built agent, and returns when it is ready; NODE names another node. Throws an error with what the agent has logged if
+ * the agent ends before it is ready.
  */
 export async function startAgent(
   config: string,

@@ -1,7 +1,7 @@
 /**
  * Memory, CPU and delay of the agent beside a recorded service: the built program scrapes the recorded history page (scaled to
  * 60,000 samples, its counters growing) every 15 s and is scraped in the same way as by Prometheus. vmagent does the same work in
- * the same run, for at most ten minutes. Every 20 rounds a line shows the CPU time and memory of the agent since the last one.
+ * the same run, for at most ten minutes. Every 20 rounds a line shows the CPU time and memory of the agent since the last line.
  * `npm run bench -- real-service [ROUNDS] [INTERVAL_SECONDS] [DIRECTORY]`; DIRECTORY has the pages as `<role>.txt.gz` (default:
  * $SVC_AGENT_PAGES). Several roles: ROLES=history,frontend. SAMPLES: the number of samples in the history page; AGENT_FLAGS:
  * flags of the agent's Node.

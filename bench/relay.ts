@@ -21,7 +21,7 @@ const rounds = numberAt(0, 'ROUNDS', 15);
 const seriesCount = 100_000;
 const place = newPlace('relay');
 
-/** A page whose counters all rise from round to round, like those of a service: a fall would be a restart. */
+/** A page whose counters all rise from round to round, like the counters of a service: a fall would be a restart. */
 function risingPage(): () => Buffer {
   const text = [
     '# HELP svc_persistence_requests Calls to the store.\n# TYPE svc_persistence_requests counter\n',

@@ -125,7 +125,7 @@ for (const level of [1, 3, 6]) {
     return bytes;
   });
 }
-// It is created only now, so that its heap does not slow down the garbage collector for the others.
+// prom-client is created only now, so that its heap does not slow down the garbage collector in the other measurements.
 const old = promClient();
 const theirs = await series('prom-client', old.grow, async () => (await old.registry.metrics()).length);
 process.stdout.write(`prom-client / pull: ${(theirs / ours).toFixed(1)}\n`);

@@ -1,5 +1,5 @@
 /**
- * Plays seeds of the rotation model on all cores and prints those that fail.
+ * Plays seeds of the rotation model on all cores and prints the seeds that fail.
  *
  *   npm run bench -- rotation-model [SEEDS] [FROM] [KIND]
  *

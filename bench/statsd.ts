@@ -29,7 +29,7 @@ function lineOf(n: number): string {
   return `service.persistence.m${type}:${(n % 977) + 0.5}|${type}|#operation:${operation},shard_group:a`;
 }
 
-/** Packs lines into datagrams of at most this many bytes. */
+/** Packs lines into datagrams of at most `bytes` bytes. */
 function pack(bytes: number, lines: number): Buffer[] {
   const datagrams: Buffer[] = [];
   let text = '';
@@ -107,7 +107,7 @@ function compare(datagrams: Buffer[], lines: number) {
 }
 
 /**
- * Sends `perSecond` datagrams for `seconds`, in bursts each 2 ms, then says how many were sent and exits. A sender that was
+ * Sends `perSecond` datagrams for `seconds`, in a burst every 2 ms, then says how many were sent and exits. A sender that was
  * delayed does not catch up at once: a burst is at most the lines of 20 ms.
  */
 const sender = `

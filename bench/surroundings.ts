@@ -61,7 +61,7 @@ async function startService(dist: string, directory: string, hasStore: boolean):
 
 /**
  * Starts four roles with logs, health and scrape, statsd on one of them, a SQL store (PostgreSQL if it is installed, otherwise
- * the example's), a peer cluster, a domain command and a file archive. `logOf` names each role's log.
+ * the store of the example service), a peer cluster, a domain command and a file archive. `logOf` names each role's log.
  */
 export async function surround(
   place: string,

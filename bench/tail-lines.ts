@@ -17,7 +17,7 @@ import { newPlace } from './process.ts';
 const chunkBytes = 256 * 1024;
 const rounds = 8;
 
-/** Counts updates of one array cell, which are as cheap as those of any registry's handle can be. */
+/** Counts updates of one array cell, which are as cheap as updates through any registry's handle can be. */
 function createArrayIntake(): Intake & { total(): number } {
   const live = new Float64Array(1024);
   let cells = 0;

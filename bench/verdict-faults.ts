@@ -1,10 +1,11 @@
 /**
- * Holds the verdict against what was injected: pairs of faults that overlap in any way, in the simulated fleet. Prints for each type
- * of incident how many faults were not named, had a wrong cause, or have an incident that begins or ends at another time.
+ * Compares the verdict with the injected faults: pairs of faults that overlap in any way, in the simulated fleet. Prints for each
+ * type of incident how many faults were not named, had a wrong cause, or have an incident that begins or ends at another time.
  *
  *   npm run bench -- verdict-faults [SEEDS] [FROM] [RESTARTS]
  *
- * Default: 100 seeds from 1, with three pairs each. RESTARTS is how often the agent restarts, in per cent of its looks; default 0.
+ * Default: 100 seeds from 1, with three pairs each. RESTARTS is how often the agent restarts, in per cent of its looks; default
+ * 0.
  */
 import { type Mark, marks, played } from '../test/fleet/faults.ts';
 import { numberAt, textAt } from './arguments.ts';
