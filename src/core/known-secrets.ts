@@ -53,10 +53,10 @@ const assignments = new RegExp(`(?:${secretWords})\\s*=\\s*(?:'([^']*)'|"([^"]*)
 const header = /^([\w-]+):\s*(?:\w+\s+)?(\S.*)$/;
 const isSecretHeader = new RegExp(`(?:${secretWords}|^x-.*key)$`, 'i');
 const passwordInUrl = /:\/\/[^\s/:@]*:([^\s/]+)@/;
-/** Programs that take a password in the same word as `-p`; for others `-p` is a port, or a list of ports. */
+/** Programs that take a password in the same word as `-p`; for other programs `-p` is a port, or a list of ports. */
 const takesShortPassword = /(?:^|\/)(?:mysql|mariadb|mydumper|xtrabackup|innobackupex)[^/]*$/;
 
-/** What is secret in a word of a command by the word itself. */
+/** The secrets in a word of a command that the word itself shows. */
 function secretsInWord(word: string, program: string): string[] {
   const [, name = '', value = ''] = header.exec(word) ?? [];
   const password = passwordInUrl.exec(word)?.[1];
@@ -68,7 +68,10 @@ function secretsInWord(word: string, program: string): string[] {
   ];
 }
 
-/** What is secret in a word by the option before it: `--password x`, `-u user:x` of curl, `-p x` unless it is a port or a path. */
+/**
+ * The secrets in a word that the option before it shows: `--password x`, `-u user:x` of curl, `-p x` unless it is a port or a
+ * path.
+ */
 function secretsAfterOption(option: string, word: string): string[] {
   if (!option.startsWith('-') || option.includes('=') || word.startsWith('-')) return [];
   if (isNamedSecret.test(option)) return [word];
@@ -85,8 +88,8 @@ function decoded(text: string): string {
 }
 
 /**
- * Removes from texts of a program what is secret among the arguments that it got: a program may repeat them. Secrets are told by
- * their options and forms, and by the variables that they come from.
+ * Removes the secrets in the arguments of a program from its texts, because a program may repeat its arguments. Secrets are
+ * recognized by their options and forms, and by the variables from which they come.
  */
 export function argumentHider(
   [program = '', ...words]: readonly string[],

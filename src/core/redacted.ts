@@ -6,10 +6,13 @@ export const secretWords =
 const schemes =
   '(?:bearer|basic|token|digest|dpop|negotiate|ntlm|oauth|privatetoken|scram-sha-\\d+|hmac[\\w-]*|aws4-hmac-sha256|api-?key|key|splunk|sharedkey(?:lite)?)';
 
-/** The value behind an opening quote, which group `quote` names: up to the quote that ends it. SQL doubles a quote. */
+/**
+ * The value behind an opening quote, which is in the group with the number `quote`: up to the closing quote. SQL doubles a quote
+ * within a value.
+ */
 const behind = (quote: string) => `(?:\\${quote}\\${quote}|(?!\\${quote})(?:\\\\.|.))+`;
 
-/** A word, what separates it from its value, and the value: up to the quote that ends it, or a single word. */
+/** A word, its separator, and its value: up to the closing quote, or a single word. */
 const secretsAfter = (separator: string) =>
   new RegExp(
     `(${secretWords})(${separator})(?:(\\\\*["'])${behind('3')}|(?:${schemes}\\s+)?[^\\s,;&)}\\]]+)`,
@@ -38,7 +41,7 @@ const optionValues = new RegExp(
 );
 const elements = new RegExp(`(<[\\w:.-]*(?:${secretWords})>)[^<]+`, 'gi');
 const bearers = /\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi;
-/** The user part of a URL. A password may contain `@`, and behind a colon `/`; what follows the colon of a host is a port. */
+/** The user part of a URL. It may contain `@`, and behind a colon also `/`, unless a port follows the colon. */
 const userinfo =
   /\b([a-z][a-z0-9+.-]{0,30}:\/\/)(?:[^\s/@"'<>]*:(?!\d{1,5}(?:[/?#]|$))[^\s@"'<>]{0,200}@(?:[^\s/@"'<>]*@)*|(?:[^\s/@]+@)+)/gi;
 /** A JSON Web Token: its header is an object in base64url. */
@@ -46,7 +49,10 @@ const webTokens = /(?<![\w-])eyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]*)*/g;
 /** Tokens with a prefix of their own, of GitHub, GitLab, Slack, Stripe and Vault. */
 const prefixedTokens = /\b(gh[oprsu]_|github_pat_|glpat-|xox[abeoprs]-|[rs]k_live_|hv[bs]\.)[\w.-]{16,}/g;
 const privateKeys = /(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/gs;
-/** What allows a request by its URL alone, such as `X-Amz-Signature` of S3 and `sig` of Azure, and the header of such a request. */
+/**
+ * What allows a request by its URL alone, such as `X-Amz-Signature` of S3 and `sig` of Azure, and the signature in the header of
+ * a request.
+ */
 const signatures = /((?:\b|-)(?:sig|signature)=|[?&][\w-]*(?:sig|signature|credential)=)[^&\s"',]+/gi;
 /** The form of Go's driver for MySQL: `user:password@tcp(db:3306)/name`. */
 const driverUserinfo = /(?<!\S)[^\s:@]*:\S*@(?=\w+\()/g;
@@ -80,7 +86,10 @@ export const withoutCredentials = (text: string): string => without(text, secret
 /** A part of a URL's path that looks like a token: it is long and has a digit. */
 const tokenInPath = /(?<=[^/:]\/)(?=[^/]*\d)[^/]{8,}(?=\/|$)/g;
 
-/** A text without the parts that may be secret: of a URL the user part, what looks like a token, and the values of the query. */
+/**
+ * A text without the parts of URLs that may be secret: the user part, parts of the path that look like tokens, and the values of
+ * the query.
+ */
 export function withoutUrlSecrets(text: string): string {
   return (
     text

@@ -27,8 +27,8 @@ interface SyncFileAccess {
 }
 
 /**
- * Files of secrets and certificates. A pipe in the place of one would block a thread until somebody writes to it, even while it is
- * opened, and a device may have no end. The readers throw the file system's error, or `not a regular file`.
+ * Files of secrets and certificates. Even opening a pipe in the place of such a file would block a thread until somebody writes
+ * to the pipe. A device may have no end. The readers throw the file system's error, or `not a regular file`.
  */
 const notRegular = (): Error => Object.assign(new Error(what), { code: what });
 const what = 'not a regular file';
@@ -46,7 +46,7 @@ export const regularFileReader =
     }
   };
 
-/** Reads regular files only, at once. */
+/** Reads regular files only, synchronously. */
 export const regularFileReaderSync =
   ({ openSync, fstatSync, readFileSync, closeSync, constants }: SyncFileAccess) =>
   (path: string): Buffer => {

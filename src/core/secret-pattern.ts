@@ -1,7 +1,7 @@
 const special = /[\\^$.*+?()[\]{}|/-]/g;
 const escaped = (text: string): string => text.replace(special, '\\$&');
 
-/** Control characters in JSON. */
+/** The letters with which JSON escapes control characters. */
 const shortEscapes: Readonly<Record<string, string>> = {
   '\b': 'b',
   '\f': 'f',
@@ -9,7 +9,7 @@ const shortEscapes: Readonly<Record<string, string>> = {
   '\r': 'r',
   '\t': 't',
 };
-/** Backslashes before a character, of JSON in JSON in JSON; the bound keeps the time linear for a text of backslashes. */
+/** The backslashes before a character in JSON in JSON in JSON. The bound keeps the time linear for a text of backslashes. */
 const anyBackslashes = '\\\\{0,8}';
 const backslashes = '\\\\{1,8}';
 const entities: Readonly<Record<string, string>> = {
@@ -20,7 +20,7 @@ const entities: Readonly<Record<string, string>> = {
   '>': 'gt|#62',
 };
 
-/** Hexadecimal digits in either case. */
+/** A pattern for the hexadecimal digits of a number, in either case. */
 const hex = (number: number, digits: number): string =>
   number
     .toString(16)
@@ -28,8 +28,8 @@ const hex = (number: number, digits: number): string =>
     .replace(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`);
 
 /**
- * A character as texts write it: as it is, or escaped by JSON, also in JSON again, by a URL, a form or HTML. What is escaped
- * differs from library to library, so that each character counts by itself.
+ * The pattern for a character in each form in which texts write it: plain, or escaped by JSON, JSON in JSON, a URL, a form or
+ * HTML. Libraries differ in which characters they escape, so each character has its own pattern.
  */
 function characterPattern(character: string): string {
   if (/^\w$/.test(character)) return character;
@@ -42,7 +42,10 @@ function characterPattern(character: string): string {
   return `(?:${forms.join('|')})`;
 }
 
-/** Backslashes in a row are one part, and JSON doubles them: as many parts could share the backslashes of a text in too many ways. */
+/**
+ * The pattern for backslashes in a row, which JSON doubles. They are one part of a value: several parts could divide the
+ * backslashes of a text among them in too many ways.
+ */
 function backslashPattern({ length }: string): string {
   const raw = [8, 4, 2, 1].map((times) => `\\\\{${times * length}}`);
   return `(?:${raw.join('|')}|(?:%5[cC]){${length}})`;
@@ -59,7 +62,10 @@ const leastInBase64 = 8;
 const base64Pattern = (text: string): string =>
   text.replace(/\+/g, '(?:[+-]|%2[bB])').replace(/\//g, '(?:[/_]|%2[fF])');
 
-/** A value in base64: by itself, and in a longer text such as `user:password`, where it begins at any of three places of a group. */
+/**
+ * A value in base64: by itself, and in a longer text such as `user:password`, in which it may begin at any of the three bytes of
+ * a group.
+ */
 function base64Patterns(value: string): string[] {
   const bytes = Buffer.from(value);
   const alone = bytes.toString('base64').replace(/=+$/, '');
