@@ -31,7 +31,7 @@ interface SharedByBackups {
   /** The standings by the names of the backups. */
   standings: Map<string, Standing>;
   verifier: Verifier;
-  /** How long a check waits for verifications, ms. Default: 5 s, and half of the time of a check at most. */
+  /** How long a check waits for verifications, ms. Default: 5 s, but at most half of the time of a check. */
   verificationWaitMs?: number;
   /** How many of the newest backups are verified at the first check. */
   verifiedAtFirst: number;
@@ -78,7 +78,7 @@ export function backupRow(backup: BackupOptions, shared: SharedByBackups): Probe
 }
 
 const usualWaitMs = 5_000;
-/** What a probe uses of what all share. */
+/** What the probes of all backups share, with the defaults filled in. */
 type Shared = SharedByBackups & { verificationWaitMs: number };
 
 /** The lane of a store's probes: the databases of the store are assessed after their backups. */

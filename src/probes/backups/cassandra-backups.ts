@@ -137,7 +137,7 @@ export function createdMsOf(table: string): number | undefined {
   return Number(ticks / 10_000n) - gregorianMs;
 }
 
-/** The time from the beginning of the Gregorian calendar, where the time of such UUIDs begins, to that of 1970. */
+/** The time from the beginning of the Gregorian calendar, where the time of such UUIDs begins, to the beginning of 1970. */
 const gregorianMs = 12_219_292_800_000;
 
 async function snapshotOf(

@@ -12,15 +12,16 @@ export function buildsUpon(artifact: Artifact, parent: Artifact): boolean {
   if (artifact.lsn && parent.lsn)
     return artifact.lsn.from === parent.lsn.to && isOfSameServer(artifact.content, parent.content);
   if (artifact.method !== 'flush') return false;
-  // The files of a flush were written since the flush before it, or since a snapshot after that.
+  // The files of a flush were written since the previous flush, or since a snapshot after the previous flush.
   const { sinceMs = 0 } = artifact;
   if (parent.method === 'flush') return parent.startMs === sinceMs;
   return parent.method === 'snapshot' && parent.startMs >= sinceMs && parent.startMs <= artifact.startMs;
 }
 
 /**
- * Whether an incremental backup is of the server of its parent, as far as both show it: the tool takes the log sequence number of
- * the parent, and reads the changed pages of whatever server it reaches. What was committed in the parent is committed in it.
+ * Whether an incremental backup is from the server of its parent, as far as both show it: the tool takes the log sequence number
+ * of the parent, and reads the changed pages of whatever server it reaches. Everything that was committed in the parent must be
+ * committed in the backup, too.
  */
 function isOfSameServer(
   { serverId, binlog }: BackupContent = {},
@@ -54,12 +55,15 @@ const transactionsOf = ({ gtids = '' }: BinlogPlace) =>
       ),
   );
 
-/** The numbers of two segments of the commit log that are further apart are of two starts of the node: each begins with its time. */
+/**
+ * If the numbers of two segments of the commit log are further apart than this, the node was started between them: the numbers of
+ * each start begin with its time.
+ */
 const mostSegments = 10_000;
 
 /**
- * Whether a flush continues the backups before it: the rows in memory begin where the last flush of their table ended, in the commit
- * log of the node. A flush between them, without incremental backups, is in none of them.
+ * Whether a flush continues the backups before it. The rows in memory begin where the last flush of their table ended in the
+ * commit log of the node. The rows of a flush in between, which wrote no incremental backup, are in none of the backups.
  */
 export function continues({ content }: Artifact, bases: readonly Artifact[]): boolean {
   const [full] = bases;
@@ -68,7 +72,7 @@ export function continues({ content }: Artifact, bases: readonly Artifact[]): bo
   for (const { content: before } of bases)
     for (const [table, ranges] of Object.entries(before?.commitLog ?? {}))
       ends.set(table, latest(ends.get(table), ranges));
-  // A table without rows in the snapshot was flushed no later than the others.
+  // A table without rows in the snapshot was flushed no later than the other tables.
   const snapshotEnd = Object.values(full.content.commitLog).reduce<LogPlace | undefined>(latest, undefined);
   return Object.entries(content.commitLog).every(([table, ranges]) => {
     const isOlder = (createdMsOf(table) ?? Number.POSITIVE_INFINITY) <= full.startMs;

@@ -16,7 +16,7 @@ export interface KnownStore {
   tables?: Readonly<Record<string, number>>;
   /** When a poll last saw that the node writes incremental backups, ms since the epoch. */
   onMs?: number;
-  /** A period within which it did not write them at some moment, ms since the epoch. */
+  /** A period in which, at some moment, the node did not write incremental backups, ms since the epoch. */
   off?: { afterMs: number; untilMs: number };
   /** How far the store's clock, which sets the times in the log, is ahead of this host's, ms. */
   aheadMs?: number;
@@ -26,7 +26,7 @@ export interface KnownStore {
   leavesOut?: string;
   /** Up to where a poll last saw that the primary had written its log. */
   wrote?: Written;
-  /** Whose transactions in a binary log are those of the store. */
+  /** Whose transactions in a binary log belong to the store. */
   writer?: LogWriter;
 }
 
@@ -81,7 +81,7 @@ export function knownStore(
   return { ...known, off: { afterMs: known.off?.afterMs ?? known.onMs ?? 0, untilMs: nowMs } };
 }
 
-/** The unlogged tables of the database, or of all databases of the server; undefined if none was asked. */
+/** The unlogged tables of the database, or of all databases of the server; undefined if no database was asked. */
 function unloggedOf(
   { store, database }: Pick<BackupOptions, 'store' | 'database'>,
   latest: Latest,
@@ -105,7 +105,9 @@ export const isAsked = (store: string | undefined, latest: Latest): boolean =>
 export const againstStore = (answer: VerifyAnswer, artifact: Artifact, evidence: Evidence): VerifyAnswer =>
   withoutRows(withTables(withDatabases(answer, evidence.expects), artifact, evidence), artifact, evidence);
 
-/** Adds unlogged tables to what a base backup may lack: neither their files nor their rows in the log are in it. */
+/**
+ * Adds unlogged tables to what a base backup may lack: the backup has no files of these tables, and the log has no rows of them.
+ */
 function withoutRows(
   answer: VerifyAnswer,
   { method }: Artifact,
@@ -132,9 +134,9 @@ function withDatabases(answer: VerifyAnswer, expected: readonly string[] = []): 
 }
 
 /**
- * Compares the tables in a backup with those of the store. A table that existed before the backup began and is not in it would be
- * lost in a restore; a table that was created after it ended is in the log. For a table that existed when the agent first looked,
- * either may be true.
+ * Compares the tables in a backup with the tables of the store. A table that existed before the backup began and is not in it
+ * would be lost in a restore; a table that was created after the backup ended is in the log. For a table that existed when the
+ * agent first looked, either may be true.
  */
 function withTables(
   answer: VerifyAnswer,

@@ -47,15 +47,15 @@ export interface ArchivedSegments {
   leavesOut?: string;
   /** How far the primary had written when it was last asked. */
   wrote?: Written;
-  /** Whose transactions in a binary log are those of the store. */
+  /** Whose transactions in a binary log belong to the store. */
   writer?: LogWriter;
   /** Whether the first answer of the store is still to come. */
   awaitsStore?: boolean;
 }
 
 /**
- * A file cannot be older than its content by more than this, which allows for two clocks that differ a little. If it is, the clock
- * that set the times in it was ahead by an unknown time.
+ * A file cannot be older than its content by more than this, which allows for two clocks that differ a little. If it is older,
+ * the clock that set the times in the content was ahead by an unknown time.
  */
 export const mostOlderMs = 2_000;
 
@@ -93,8 +93,9 @@ function replayOf(
 ): Replay {
   const isOlder = ({ content: { newestMs = 0 }, endMs = newestMs }: Step) =>
     newestMs - aheadMs > endMs + mostOlderMs;
-  // The clock that set the times of such a segment was ahead. In a binary log, a session may have set a time (SET timestamp).
-  // When the file was changed is no time of its content: it may have been copied long after it was closed.
+  // If a segment is older than its content, the clock that set the times in it was ahead. In a binary log, a session may have set
+  // a time (SET timestamp). The time at which a file was changed is no time of its content: the file may have been copied long
+  // after it was closed.
   const shown = steps.findLast((step) => step.content.newestMs !== undefined && !isOlder(step));
   const shownMs = shown && shown.content.newestMs! - aheadMs;
   // Nothing in a file is newer than the file.
@@ -150,8 +151,9 @@ export function lineageOf(
 }
 
 /**
- * Whether what the store has written is on the timelines that a restore follows. It is not if another server was promoted while the
- * store goes on as before. As long as the store writes a timeline that a restore leaves, that is known up to the last poll only.
+ * Finds out whether what the store has written is on the timelines that a restore follows. It is not if another server was
+ * promoted while the store goes on as before. As long as the store writes a timeline that a restore leaves, the answer is valid
+ * up to the last poll only.
  */
 function divergence(
   { histories, wrote, awaitsStore }: ArchivedSegments,
@@ -191,7 +193,7 @@ function segmentBefore(lsn: string, segmentBytes: number | undefined): number {
 const keyOf = (timeline: number, number: number) => `${timeline} ${number}`;
 
 /**
- * How far a base backup can be replayed: from the segment of its start through all that follow, along the timelines that
+ * How far a base backup can be replayed: from the segment of its start through all segments that follow, along the timelines that
  * a restore follows. `own` are segments that the backup contains.
  */
 export function replayWal(
@@ -267,8 +269,8 @@ function linkFault(before: Step | undefined, step: Step, cluster: string | undef
 
 /**
  * How far a binary log can be replayed on a backup that was taken at a position in it. The backup had ended by `endMs`, ms since
- * the epoch, if that is known. The log is that of the server from which it was taken: of a replica, only the transactions of the
- * store show how far it reaches.
+ * the epoch, if that is known. The log is from the server from which the backup was taken. If that server is a replica, only the
+ * transactions of the store show how far the log reaches.
  */
 export function replayBinlog(
   at: BinlogPlace,
@@ -312,7 +314,8 @@ export function replayBinlog(
 
 /**
  * Returns a function that takes the files of a log in their order, and gives each the newest time up to which it has all
- * transactions of the store. The log of another server has those that it has received: of each domain up to its newest one.
+ * transactions of the store. The log of another server has the transactions that this server has received: in each domain, all
+ * transactions up to the newest.
  */
 function createTimes(writer: LogWriter | undefined): (content: SegmentContent) => SegmentContent {
   const newest = new Map<string, number>();
@@ -327,7 +330,7 @@ function createTimes(writer: LogWriter | undefined): (content: SegmentContent) =
 /** The names of a log's files without their numbers: a directory may contain the files of several logs. */
 const prefixOf = (name: string): string => name.replace(/\.\d+$/, '');
 
-/** Why the file is not the one in which the backup was taken: it belongs to another server, or to a log that was reset. */
+/** Why the backup was not taken in this file: the file belongs to another server, or to a log that was reset. */
 function strangerAt(
   { position, gtids }: BinlogPlace,
   { name, content }: Step,

@@ -155,7 +155,7 @@ const [gtidEvent, gtidListEvent, startEncryption] = [162, 163, 164];
 const ofFile: ReadonlySet<number> = new Set([stopEvent, rotateEvent, gtidListEvent]);
 /** Events of a transaction. They have the number of the server on which the transaction was first committed. */
 const ofTransaction: ReadonlySet<number> = new Set([queryEvent, xidEvent, gtidEvent]);
-/** The flag in the format event that is set while the server writes the file; a file that a crash left still has it. */
+/** The flag in the format event that is set while the server writes the file; a file that a crash left still has the flag. */
 const inUse = 0x1;
 const flagsAt = 17;
 
@@ -231,9 +231,10 @@ function createTimes(gtids: ReturnType<typeof createGtids>) {
       if (type === formatEvent) [owner, begunMs] = [server, atMs];
       if (ofTransaction.has(type)) lastServer = server;
       const isNext = gtids.take(type, body, server);
-      // A replica that was told to skip transactions has no sign of them but this.
+      // This gap is the only sign of transactions that a replica was told to skip.
       if (!isNext && server !== owner) skips = true;
-      // What a replica has not received yet may be older than the files of its own log, so their times prove nothing.
+      // Transactions that a replica has not received yet may be older than the files of its own log, so the times of these files
+      // prove nothing.
       const isOwn = gtids.areOf(owner) ?? lastServer === owner;
       const isCommit = transactions.endsAt(type, body);
       if (atMs === 0 || skips) return;
@@ -335,7 +336,7 @@ function createGtids() {
       .map(([domain, { server, sequence }]) => [domain, ...(withServer ? [server] : []), sequence].join('-'))
       .join(',');
   return {
-    /** Takes an event; false if its transaction is not the next one of its domain. */
+    /** Takes an event; false if its transaction is not the next transaction of its domain. */
     take(type: number, body: Buffer, server: number): boolean {
       if (type === gtidListEvent && body.length >= 4) {
         const count = body.readUInt32LE(0) & 0xfffffff;

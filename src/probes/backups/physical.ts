@@ -34,10 +34,13 @@ export async function physicalContent(path: string, names: readonly string[]): P
   };
 }
 
-/** The beginning of Aria's control file, and the UUID in it, which the server makes with its data directory (ma_control_file.c). */
+/**
+ * The beginning of Aria's control file, and the UUID in the file, which the server makes together with its data directory
+ * (ma_control_file.c).
+ */
 const [ariaMagic, uuidAt, uuidBytes] = [Buffer.from([0xfe, 0xfe, 0x0c]), 4, 16];
 
-/** The identifier of the server: MySQL's, which xtrabackup notes, or that of MariaDB's engine Aria. */
+/** The identifier of the server: the identifier of MySQL, which xtrabackup notes, or the UUID of MariaDB's engine Aria. */
 async function serverOf(path: string, names: readonly string[]): Promise<string | undefined> {
   const settings = await textOf(path, names, /^backup-my\.cnf$/);
   const uuid = /^server_uuid\s*=\s*(\S+)\s*$/m.exec(settings)?.[1];

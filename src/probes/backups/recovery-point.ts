@@ -10,8 +10,8 @@ import { momentOf } from './wall-time.ts';
 
 /**
  * Turns evidence into a recovery point: the moment before which everything that was committed can be restored. It is known only
- * from content (what a dump, a manifest, a log or a tool's report says), and only if every file is there that the restore needs.
- * If something of that is missing, the recovery point is unknown, and an unknown recovery point never counts as a good one.
+ * from content (what a dump, a manifest, a log or a tool's report says), and only if every file that the restore needs is there.
+ * If any of these is missing, the recovery point is unknown, and an unknown recovery point never counts as a good one.
  */
 type RecoveryPoint = KnownPoint | UnknownPoint;
 
@@ -127,7 +127,7 @@ interface Recovery {
   unknown?: { reason: RecoveryFailureReason; msg: string };
 }
 
-/** The chain that reaches furthest, from a verified full backup through incremental ones and the log. */
+/** The chain that reaches furthest, from a verified full backup through incremental backups and the log. */
 export function recoveryOf(standings: readonly Standing[], nowMs: number): Recovery {
   const reaches = of(standings, 'full').flatMap(({ options, assessed }) =>
     (assessed?.assessment.usable ?? []).flatMap((full) =>
@@ -144,7 +144,7 @@ export function recoveryOf(standings: readonly Standing[], nowMs: number): Recov
       : undefined;
   const known = reaches.flatMap(({ point, links, method }) => {
     if (!isKnown(point)) return [];
-    // The time of a dump is that of the host on which its program ran.
+    // The time of a dump is from the clock of the host on which its program ran.
     const isOfStore = method === 'postgres_base' || links.some(({ type }) => type === 'log');
     return [{ recoveryPointMs: point.ms, note: point.note ?? (isOfStore ? ofClock : undefined), links }];
   });
@@ -226,7 +226,7 @@ function throughWal(base: Reach, artifact: Artifact, logs: readonly NamedLog[], 
   for (const archive of archives.length > 0 ? archives : [undefined]) {
     const replay = replayWal(wal, archive?.log, content?.wal, content?.systemId);
     const { endedByMs } = replay;
-    // A cluster that is made anew writes segments of the same names: those of the cluster before are older than the backup.
+    // A new cluster writes segments with the same names: the segments of the previous cluster are older than the backup.
     const isOfAnother =
       content?.systemId === undefined &&
       endedByMs !== undefined &&
@@ -248,7 +248,7 @@ function throughWal(base: Reach, artifact: Artifact, logs: readonly NamedLog[], 
   return withPoint(base, recoverableToMs, nowMs);
 }
 
-/** The chain, of which no point counts that is later than a given time. */
+/** The chain, in which each point that is later than a given time is replaced by that time. */
 function until(latestMs: number | undefined, { point, links }: Reach): Reach {
   if (latestMs === undefined) return { point, links };
   const cut = ({ recoveryPointMs: ms, ...link }: ChainLink): ChainLink => ({
@@ -262,8 +262,8 @@ function until(latestMs: number | undefined, { point, links }: Reach): Reach {
 }
 
 /**
- * The chain, whose backup had begun before a given time. A tool states the time of a clock that may have been ahead then: such a
- * time does not count.
+ * The chain of a backup that had begun before a given time. The time that a tool states may be from a clock that was ahead: a
+ * start after the given time does not count.
  */
 function begunBy(id: string, { point, links }: Reach, latestMs: number | undefined): Reach {
   if (latestMs === undefined || !isKnown(point) || point.ms <= latestMs + mostOlderMs)
@@ -301,7 +301,7 @@ const timeFault = ({ newestMs }: ReturnType<typeof replayBinlog>) =>
 const later = (one: RecoveryPoint, other: RecoveryPoint) =>
   isKnown(one) && (!isKnown(other) || one.ms >= other.ms);
 
-/** The newer of the times that the backup and the log show. */
+/** The chain with the newer of the times that the backup and the log show. */
 function withPoint({ point, links }: Reach, ms: number | undefined, nowMs: number): Reach {
   if (ms === undefined || ms > nowMs + mostAheadMs) return { point, links };
   const until = Math.min(ms, nowMs);

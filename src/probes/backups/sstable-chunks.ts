@@ -3,12 +3,12 @@ import { UnknownFormat } from './wal-segment.ts';
 
 /**
  * The chunks of a compressed SSTable (Apache Cassandra, CompressionMetadata and CompressedSequentialWriter). `CompressionInfo.db`
- * says where each chunk of the data file begins and how long its content is. It has no checksum, and without it nothing can be read:
- * it is right if each chunk that it describes ends with its own CRC-32.
+ * says where each chunk of the data file begins and how long its content is. The file has no checksum, and without it no row can
+ * be read. It is right if each chunk that it describes ends with the CRC-32 of that chunk.
  */
 interface Chunks {
   compressor: string;
-  /** The length of a chunk's content; the last one may be shorter. */
+  /** The length of a chunk's content; the content of the last chunk may be shorter. */
   chunkBytes: number;
   /** A chunk that is at least as long as this is not compressed. */
   compressedBelow: number;
@@ -97,7 +97,7 @@ export function createChunkCheck(
         if (position === end) closeChunk(end);
       }
     },
-    /** Whether the file, which has ended, consists of these chunks. */
+    /** Whether the file consists of these chunks. Must be called after the last piece. */
     isRight: () => !isWrong && nth === starts.length,
   };
 }

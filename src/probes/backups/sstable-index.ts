@@ -1,8 +1,8 @@
 import { open } from 'node:fs/promises';
 
 /**
- * Whether the files of an SSTable that lead to its rows are whole (Apache Cassandra). None of them has a checksum: what is cut off
- * shows in their lengths, positions and counts, a flipped bit in a key does not.
+ * A file of an SSTable that leads to its rows (Apache Cassandra). Such files have no checksum: their lengths, positions and
+ * counts show that they are cut off, but not that a bit in a key is flipped.
  */
 interface IndexFile {
   path: string;
@@ -27,7 +27,7 @@ export async function cutIndexOf(
       if (!(await isWhole({ path: pathWith(suffix), ...rest }))) return suffix;
     } catch (thrown) {
       if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') continue;
-      // What is read beyond the end is cut off.
+      // A read beyond the end throws a RangeError: the file is cut off.
       if (!(thrown instanceof RangeError)) throw thrown;
       return suffix;
     }
@@ -68,7 +68,10 @@ async function isWholeTrie({ path, partitions }: IndexFile): Promise<boolean> {
   return end === footer && root! < keys! && count === (partitions ?? count);
 }
 
-/** The index of the format `big` from version `ma` on: of each partition the key, its position, and an index of its own (RowIndexEntry). */
+/**
+ * The index of the format `big` from version `ma` on. Each partition has an entry: its key, its position, and its own index
+ * (RowIndexEntry).
+ */
 async function isWholeIndex({ path, partitions, read }: IndexFile): Promise<boolean> {
   let held: Buffer = Buffer.alloc(0);
   let [at, before, count] = [0, -1, 0];
@@ -85,7 +88,10 @@ async function isWholeIndex({ path, partitions, read }: IndexFile): Promise<bool
   return at === held.length && count === (partitions ?? count) && count > 0;
 }
 
-/** The entry that begins there; undefined if its beginning is not there yet. Its end may be beyond the end of the bytes. */
+/**
+ * The entry that begins at a position; undefined if the bytes end within its beginning. Its end may be beyond the end of the
+ * bytes.
+ */
 function entryAt(bytes: Buffer, at: number): { position: number; end: number } | undefined {
   if (at + 2 > bytes.length) return undefined;
   const position = readVint(bytes, at + 2 + bytes.readUInt16BE(at));
@@ -93,7 +99,10 @@ function entryAt(bytes: Buffer, at: number): { position: number; end: number } |
   return own && { position: position.value, end: own.end + own.value };
 }
 
-/** An unsigned number: as many further bytes as the first one has leading ones (VIntCoding). */
+/**
+ * An unsigned number (VIntCoding): the first byte has as many leading one bits as bytes follow it. Undefined if bytes are
+ * missing.
+ */
 function readVint(bytes: Buffer, at: number): { value: number; end: number } | undefined {
   if (at >= bytes.length) return undefined;
   const first = bytes[at]!;

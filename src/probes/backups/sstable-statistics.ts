@@ -1,21 +1,21 @@
 import { crc32 } from 'node:zlib';
 
 /**
- * The statistics of an SSTable (`Statistics.db`; Apache Cassandra, MetadataSerializer and StatsMetadata). From version `na` on the
- * table of contents and each part end with a CRC-32. They state from where to where in the commit log of the node the rows of the
- * SSTable were written.
+ * The statistics of an SSTable (`Statistics.db`; Apache Cassandra, MetadataSerializer and StatsMetadata). From version `na` on
+ * the table of contents and each part end with a CRC-32. The statistics state in which part of the node's commit log the rows of
+ * the SSTable were written.
  */
 
 /** A position in the commit log of a node: the number of a segment, and a place in it. */
 export type LogPlace = readonly [segment: number, offset: number];
 
-/** A part of the commit log, without its end. */
+/** A part of the commit log. The position `to` is not in it. */
 export interface LogRange {
   from: LogPlace;
   to: LogPlace;
 }
 
-/** What is written between a flush and the next one begins where the flush before ended, in the order of the log. */
+/** Compares positions in the order of the log. The rows of a flush begin where the previous flush ended. */
 export const comparePlaces = (one: LogPlace, other: LogPlace): number =>
   one[0] - other[0] || one[1] - other[1];
 
@@ -41,7 +41,7 @@ export function readStatistics(name: string, bytes: Buffer): Statistics {
     const stats = parts.get(statsType);
     return stats === undefined ? {} : { range: rangeIn(stats), partitions: partitionsIn(stats) };
   } catch (thrown) {
-    // What is read beyond the end is cut off.
+    // A read beyond the end throws a RangeError: the file is cut off.
     if (!(thrown instanceof RangeError || thrown instanceof Damaged)) throw thrown;
     return { fault: `${name} does not match its checksums` };
   }
@@ -76,8 +76,9 @@ function partitionsIn(stats: Buffer): number {
 }
 
 /**
- * The range in the statistics. Two histograms are before its end. Its start follows parts that differ between versions: it is found
- * by what is written there, the start, the number of ranges, and the ranges, of which the last one ends there.
+ * The range in the statistics. Its end follows two histograms. Its start follows parts that differ between versions, so it is
+ * found by what is written there: the start, the number of ranges, and the ranges, the first of which begins at the start and the
+ * last of which ends at the end.
  */
 function rangeIn(stats: Buffer): LogRange | undefined {
   let at = 0;
@@ -101,7 +102,7 @@ function rangeIn(stats: Buffer): LogRange | undefined {
 
 const placeIn = (bytes: Buffer): LogPlace => [Number(bytes.readBigInt64BE(0)), bytes.readInt32BE(8)];
 
-/** The ranges in the order of the log, those that meet or overlap as one. */
+/** The ranges in the order of the log. Ranges that meet or overlap are joined. */
 export function joined(ranges: readonly LogRange[]): LogRange[] {
   const found: LogRange[] = [];
   for (const range of ranges.toSorted((one, other) => comparePlaces(one.from, other.from))) {

@@ -74,10 +74,11 @@ const corrupt = (msg: string): VerifyAnswer => ({ result: 'corrupt', msg });
 const unknown = (msg: string): VerifyAnswer => ({ result: 'unknown', msg });
 
 /**
- * Verifies one backup. `header`: it has the beginning of its format, and a directory has every file of its manifest. `checksum`:
- * it matches the checksum beside it, or the one in its manifest. `full`: every byte is read; compressed data decompresses, a dump
- * of PostgreSQL is read to its end, a dump in SQL ends with the line that its tool writes last. Segments of a log are read to
- * their ends at any level. A fault of the backup is never thrown; throws if the backup cannot be read.
+ * Verifies one backup. `header`: the backup has the beginning of its format, and a directory has every file of its manifest.
+ * `checksum`: the backup matches the checksum beside it, or the checksum in its manifest. `full`: every byte is read; compressed
+ * data decompresses, a dump of PostgreSQL is read to its end, a dump in SQL ends with the line that its tool writes last.
+ * Segments of a log are read to their ends at any level. A fault of the backup is never thrown; throws if the backup cannot be
+ * read.
  */
 export async function verifyBackup(request: VerifyRequest & Pace): Promise<VerifyAnswer> {
   const { path, level } = request;
@@ -305,8 +306,8 @@ async function ownWal(directory: string, pace: Pace): Promise<BackupContent['wal
 }
 
 /**
- * When a base backup began, according to its label. What a standby had not received by then is not in it, so only the log
- * shows which time it reaches.
+ * When a base backup began, according to its label. Changes that a standby had not received by then are not in the backup, so
+ * only the log shows which time the backup reaches.
  */
 function beginningOf({ startMs }: BackupManifest, label: string): BackupContent {
   if (!/^BACKUP FROM: standby$/m.test(label)) return { startMs };

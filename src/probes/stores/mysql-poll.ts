@@ -145,9 +145,9 @@ const serverQuestions = ({ statusTables, replication, position }: Flavour): Ques
 ];
 
 /**
- * The question about the sessions of others, which needs PROCESS: transactions that wait for their client, and sessions of these
- * databases that wait for locks. A session is idle since its last statement, a prepared transaction without a session since it
- * began. The question comes last, because a refused statement costs the statements after it another round trip. The list of
+ * The question about the sessions of other users, which needs PROCESS: transactions that wait for their client, and sessions of
+ * these databases that wait for locks. A session is idle since its last statement, a prepared transaction without a session since
+ * it began. The question comes last, because a refused statement costs the statements after it another round trip. The list of
  * processes alone is never refused: without the right it is empty.
  */
 const sessionsQuestion = (databases: readonly string[]): Question => {
@@ -311,7 +311,10 @@ function startedAtMs({ values, nowSeconds }: Status): number | undefined {
   return (nowSeconds - uptimeSeconds) * 1000;
 }
 
-/** The connections. Threads of the server itself may be among the running ones, but never more than are connected. */
+/**
+ * The connections. The server's own threads may be among the running threads, so no more threads count as running than are
+ * connected.
+ */
 function connectionsOf({ values }: Status): ServerReport['connections'] {
   const connected = mysqlNumber(values.get('threads_connected'));
   const running = mysqlNumber(values.get('threads_running'));
@@ -323,8 +326,8 @@ function connectionsOf({ values }: Status): ServerReport['connections'] {
 /**
  * The identity of the data: the id of a Galera cluster, because its nodes have the same data; otherwise MySQL's server_uuid,
  * which is in the data directory. MariaDB has no such id: its server_id differs between servers that replicate each other, and
- * its data directory may be the same on servers that do not. The host name is not used: a container's host name changes while its
- * data stays.
+ * its data directory may be the same on servers that do not replicate each other. The host name is not used: a container's host
+ * name changes while its data stays.
  */
 function serverIdentity(variables: NamedValues, { values }: Status): string | undefined {
   const cluster = clusterOf(values);

@@ -8,7 +8,7 @@ export interface Slot {
   active: boolean;
   /** `reserved`, `extended`, `unreserved` or `lost`; null if the server does not report it. */
   status: string | null;
-  /** Bytes of WAL that the slot holds back; null for a slot that never reserved any. */
+  /** Bytes of WAL that the slot holds back; null for a slot that never reserved WAL. */
   held: number | null;
 }
 
@@ -72,10 +72,10 @@ export interface PostgresFacts {
   }>;
   /** The position of the next WAL record; missing on a standby. */
   lsn?: string;
-  /** How often the checkpointer has come round because of checkpoint_timeout or a request. */
+  /** How often the checkpointer has run because of checkpoint_timeout or a request. */
   passes?: number;
   standbys: Known<{ list: readonly Standby[] }>;
-  /** The open transactions. `isPartial`: the sessions of others are hidden. */
+  /** The open transactions. `isPartial`: the sessions of other roles are hidden. */
   transactions: Known<{ list: readonly OpenTransaction[]; isPartial: boolean }>;
   blockers: Known<{ list: readonly Blocker[] }>;
   backlog: Known<{ waiting: number; oldestMs?: number; ageS: number }>;
@@ -233,7 +233,9 @@ function isBehind(facts: PostgresFacts, { lag, behind }: Standby): boolean {
   return (lag ?? 0) > longestUnarchivedS || (behind ?? 0) > keptBytes(facts);
 }
 
-/** Checks the standbys of this server. Without standbys, and if no synchronous standby is configured, there is nothing to check. */
+/**
+ * Checks the standbys of this server. Without standbys, and if no synchronous standby is configured, there is nothing to check.
+ */
 function standbys(facts: PostgresFacts): FactResult | undefined {
   const { synchronous_standby_names: names = '', synchronous_commit: commit = '' } = facts.settings;
   const waits = names !== '' && !facts.standby && !['off', 'local'].includes(commit);
@@ -273,7 +275,7 @@ function openTransactions({ transactions }: PostgresFacts): FactResult {
 /** Longer than the service keeps a lock. */
 const longestBlockS = 30;
 
-/** Checks for sessions that make others wait for a lock. The blocker with the oldest transaction comes first. */
+/** Checks for sessions that make other sessions wait for a lock. The blocker with the oldest transaction comes first. */
 function lockWaits({ blockers, transactions }: PostgresFacts): FactResult {
   return ifKnown(blockers, ({ list }) => {
     const isLong = ({ age }: Blocker) => age === null || age > longestBlockS;
@@ -294,12 +296,12 @@ function lockWaits({ blockers, transactions }: PostgresFacts): FactResult {
 
 /** A record may begin after the header of the segment's first page (XLogLongPageHeaderData). */
 const segmentHeaderBytes = 40n;
-/** The record that lists the running transactions, of which there are none (xl_running_xacts). */
+/** The size of the record that lists the running transactions when there are none (xl_running_xacts). */
 const emptyListBytes = 56n;
 
 /**
  * How far WAL is archived. `pg_stat_archiver` names the last file, which is the newest segment unless it belongs to a base
- * backup; in that case, if nothing waits, the newest archived segment is the one before the current segment.
+ * backup; in that case, if nothing waits, the newest archived segment is the segment before the current one.
  */
 export function logState(facts: PostgresFacts): LogState | undefined {
   const { lsn, timeline, archiver, backlog, settings } = facts;
@@ -341,10 +343,11 @@ const [listedAfterMs, hibernatedTimes] = [15_000, 50];
 const countLateMs = 5_000;
 
 /**
- * What shows that the current segment has nothing of importance, although it is not empty. The background writer adds a list of
- * the running transactions after anything of importance: if nothing but such a list fits into what is there, that is all. Or the
- * checkpointer has come round since: it closes a segment with anything of importance that is older than archive_timeout. It counts
- * what it does every checkpoint_timeout, also where there is nothing to do, so that one that hangs is no proof.
+ * What shows that the current segment has nothing of importance, although it is not empty. The first proof: the background writer
+ * adds a list of the running transactions after anything of importance, and the content of the segment is so short that it can
+ * only be such a list. The second proof: the checkpointer has run since. It closes a segment with anything of importance that is
+ * older than archive_timeout. It counts a run in every checkpoint_timeout, even if it has nothing to do, so the count of a
+ * checkpointer that hangs proves nothing.
  */
 function closingOf(
   { settings, passes }: PostgresFacts,

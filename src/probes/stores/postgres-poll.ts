@@ -400,7 +400,10 @@ function directoriesOf({ settings: { data_directory: data } }: PostgresFacts): S
   ];
 }
 
-/** Whether writes are refused; undefined if that is unknown. A role that is itself set to read-only shows nothing about others. */
+/**
+ * Whether writes are refused; undefined if that is unknown. A role that is itself set to read-only shows nothing about other
+ * roles.
+ */
 function isReadOnly(answer: PostgresAnswer | undefined): boolean | undefined {
   const [row] = answer?.rows ?? [];
   if (row === undefined) return undefined;
@@ -422,7 +425,7 @@ function connectionsOf({
 
 /**
  * The state of archiving. Only a segment with a .ready file waits: an idle server closes no segments, however long ago the last
- * one was archived.
+ * segment was archived.
  */
 function archivingOf(
   facts: PostgresFacts,

@@ -33,14 +33,14 @@ interface RememberedStore {
   changes: Partial<Record<Watched, Change>>;
 }
 
-/** The position of the next entry of the log, and what is known since nothing was written. */
+/** The position of the next entry of the log, and what is known about the time since the last entry was written. */
 interface StillLog {
   position: string;
   /** For how long it is known that nothing was written, ms. */
   idleMs: number;
-  /** How often what closes segments had come round when it had nothing to wait for any more. */
+  /** How many runs the process that closes segments had made when it had nothing to wait for any more. */
   passes?: number;
-  /** Whether it has come round since. */
+  /** Whether that process has run again since then. */
   isClosed?: boolean;
 }
 
@@ -88,7 +88,10 @@ export function readDirectories(recalled: unknown): StorageDirectory[] | undefin
   });
 }
 
-/** Compares a report with what earlier polls remembered, the last of them `elapsedMs` ago; 0 if it was of another process. */
+/**
+ * Compares a report with what earlier polls remembered. The last of these polls was `elapsedMs` ago; 0 if another process of the
+ * agent made it.
+ */
 export function noticeChanges(
   before: RememberedStore,
   report: ServerReport,
@@ -113,8 +116,8 @@ export function noticeChanges(
 }
 
 /**
- * The position of the log, and for how long it has been the same. No wall clock measures that: after a jump ahead, what was
- * written a moment ago would count as archived.
+ * The position of the log, and for how long it has been the same. No wall clock measures this time: after a jump ahead, an entry
+ * that was written a moment ago would count as archived.
  */
 function stillAt(
   before: RememberedStore,
@@ -135,7 +138,7 @@ function stillAt(
 
 /**
  * The changes since the last poll. The start and the timeline of another server, and the start of another node, are not compared
- * with those of this one.
+ * with the current values.
  */
 function changesOf(before: RememberedStore, report: ServerReport): Partial<Record<Watched, string>> {
   const { identity, timeline, node, startedAtMs, startTimeIsExact } = report;
@@ -227,8 +230,9 @@ export function readFailingSince(recalled: unknown): FailingSince {
 }
 
 /**
- * Since when the checks of a poll have failed: since the first poll that failed, or earlier if the server knows. A check that is unknown for a while, because a right is missing, failed all the
- * time if it fails before and after. A time in the future, after the clock was set back, counts as now.
+ * Since when the checks of a poll have failed: since the first poll that failed, or earlier if the server knows. A check that is
+ * unknown for a while, because a right is missing, counts as failed all the time if it fails before and after. A time in the
+ * future, after the clock was set back, counts as now.
  */
 export function failingSince(
   before: FailingSince,
