@@ -53,7 +53,7 @@ describe('the verification of a backup', () => {
         .map((line) => line.replace(/^\u001b\[K/, ''));
       const shares = shown.flatMap((line) => {
         const [, share] =
-          /^░+ 0\/1 verifying nightly\.dump [█░]{10} (\d+)% of 3000 kB, \d+ [kM]?B\/s, \d+s left$/.exec(
+          /^█+░+ 1\/2 verifying nightly\.dump [█░]{10} (\d+)% of 3000 kB, \d+ [kM]?B\/s, \d+s left$/.exec(
             line,
           ) ?? [];
         return share === undefined ? [] : [Number(share)];

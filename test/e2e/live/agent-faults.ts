@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process';
-import { closeSync, constants, openSync, renameSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { otherConfig } from './configs.ts';
 import { critical, type Fault, info, warning } from './fault.ts';
 import type { Stage } from './stage.ts';
@@ -103,19 +102,8 @@ export const agentFaults: readonly Fault[] = [
   },
   {
     what: 'the file with the authorities of a health check no longer answers, as on a filesystem that hangs',
-    provoke({ service: { dc2Authorities: file } }) {
-      // A reader of a pipe without a writer waits.
-      execFileSync('mkfifo', [`${file}.pipe`]);
-      renameSync(`${file}.pipe`, file);
-    },
-    undo({ service: { dc2Authorities: file, certificates } }) {
-      renameSync(file, `${file}.pipe`);
-      writeFileSync(file, certificates.long.cert);
-      const pipe = openSync(`${file}.pipe`, constants.O_WRONLY | constants.O_NONBLOCK);
-      writeSync(pipe, certificates.long.cert);
-      closeSync(pipe);
-      rmSync(`${file}.pipe`);
-    },
+    provoke: ({ service: { dc2Authorities: file } }) => writeFileSync(`${file}.hangs`, ''),
+    undo: ({ service: { dc2Authorities: file } }) => rmSync(`${file}.hangs`),
     alerts: [
       warning(
         'SvcProbeStale',

@@ -1,5 +1,6 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 import { until } from '../../until.ts';
 import { type RunningAgent, startAgent } from '../process.ts';
@@ -28,6 +29,9 @@ const said = {
   refused: 'configuration refused; the previous one stays in use',
 };
 
+/** Lets a fault make a file hang. */
+const hangingFiles = fileURLToPath(new URL('../../fixtures/hanging-files.cjs', import.meta.url));
+
 export async function startLiveAgent(directory: string, name: string, config: Config): Promise<LiveAgent> {
   const file = join(directory, `${name}.yaml`);
   const stateDirectory = join(directory, `${name}-state`);
@@ -38,7 +42,8 @@ export async function startLiveAgent(directory: string, name: string, config: Co
     renameSync(`${file}.new`, file);
   };
   write(config);
-  let running: RunningAgent = await startAgent(file);
+  const started = () => startAgent(file, [], { NODE_OPTIONS: `--require ${hangingFiles}` });
+  let running: RunningAgent = await started();
   const address = running.address('metrics');
   let isUp = true;
   const get = async (path: string) => (await fetch(`http://${running.address('admin')}/${path}`)).text();
@@ -62,7 +67,7 @@ export async function startLiveAgent(directory: string, name: string, config: Co
     async restart() {
       if (isUp) return;
       write(config, address);
-      running = await startAgent(file);
+      running = await started();
       isUp = true;
     },
     async fact() {
