@@ -1,6 +1,6 @@
 import type { ClientAuth, ReadSecret, Secret } from './access.ts';
 import { secretWords } from './redacted.ts';
-import { secretPattern } from './secret-pattern.ts';
+import { secretPatterns } from './secret-pattern.ts';
 
 /** Removes the credentials of a request from its answer, because some servers repeat the request. */
 interface Redaction {
@@ -15,11 +15,10 @@ const leastLength = 4;
 /** Replaces these values in texts, in whatever form a text writes them. */
 export function hiderOf(values: readonly string[], mask = '***'): (text: string) => string {
   const hidden = [...new Set(values)].filter(({ length }) => length >= leastLength);
-  if (hidden.length === 0) return (text) => text;
   // The longest value comes first: a value may be part of another value.
   hidden.sort((a, b) => b.length - a.length);
-  const pattern = new RegExp(hidden.map(secretPattern).join('|'), 'g');
-  return (text) => text.replace(pattern, () => mask);
+  const patterns = hidden.flatMap(secretPatterns).map((pattern) => new RegExp(pattern, 'g'));
+  return (text) => patterns.reduce((rest, pattern) => rest.replace(pattern, () => mask), text);
 }
 
 /** Redacts the answers to requests with these credentials, and `parts` of the URL that are secret. */

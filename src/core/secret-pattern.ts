@@ -82,6 +82,21 @@ function base64Patterns(value: string): string[] {
   return [base64Pattern(alone), ...within];
 }
 
-/** The source of a regular expression that matches a value in each form in which a text may write it. */
-export const secretPattern = (value: string): string =>
-  [(value.match(/\\+|[^\\]/gu) ?? []).map(partPattern).join(''), ...base64Patterns(value)].join('|');
+/** V8 refuses an expression that is too long, with the expression in its error: longer values are searched in pieces. */
+const longestPiece = 256;
+/** An expression takes memory for each form. What is longer than any token, such as a wrong file, is searched as it is from here on. */
+const mostPieces = 32;
+
+function piecesOf(value: string): string[] {
+  const characters = [...value];
+  const count = Math.ceil(characters.length / longestPiece);
+  const length = Math.ceil(characters.length / count);
+  return Array.from({ length: count }, (_, at) => characters.slice(at * length, (at + 1) * length).join(''));
+}
+
+/** The sources of regular expressions that together match a value in each form in which a text may write it. */
+export const secretPatterns = (value: string): string[] =>
+  piecesOf(value).map((piece, at) => (at < mostPieces ? formsOf(piece) : escaped(piece)));
+
+const formsOf = (text: string): string =>
+  [(text.match(/\\+|[^\\]/gu) ?? []).map(partPattern).join(''), ...base64Patterns(text)].join('|');

@@ -1,7 +1,7 @@
 import { formatAddress, parseAddress } from '../../core/address.ts';
 import { errorText } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { secretPattern } from '../../core/secret-pattern.ts';
+import { secretPatterns } from '../../core/secret-pattern.ts';
 import { runCommand } from '../command.ts';
 import { createTrace, type Trace, untilAborted } from '../connection.ts';
 import type { Finding, Probe, ProbeDeps } from '../probe.ts';
@@ -243,18 +243,14 @@ interface Redact {
 const shortBelow = 4;
 
 /** Replaces a secret, in whatever form a text writes it, and the user part of any URL. */
-export function createRedact(secret: string | undefined): Redact {
-  const isShort = secret !== undefined && secret.length < shortBelow;
-  const words =
-    secret &&
-    (isShort
-      ? `(?:(?<!\\w)|(?!\\w))(?:${secretPattern(secret)})(?:(?!\\w)|(?<!\\w))`
-      : secretPattern(secret));
-  const pattern = words ? new RegExp(words, 'g') : undefined;
-  const plain = (text: string) => {
-    const withoutSecret = pattern === undefined ? text : text.replace(pattern, hidden);
-    return withoutSecret.replace(userInfo, `$1${hidden}@`);
-  };
+export function createRedact(secret = ''): Redact {
+  const asWord = (pattern: string) => `(?:(?<!\\w)|(?!\\w))(?:${pattern})(?:(?!\\w)|(?<!\\w))`;
+  const isShort = secret.length < shortBelow;
+  const patterns = secretPatterns(secret).map(
+    (pattern) => new RegExp(isShort ? asWord(pattern) : pattern, 'g'),
+  );
+  const plain = (text: string) =>
+    patterns.reduce((rest, pattern) => rest.replace(pattern, hidden), text).replace(userInfo, `$1${hidden}@`);
   const deep = (value: unknown): unknown => {
     if (typeof value === 'string') return plain(value);
     if (Array.isArray(value)) return value.map(deep);
