@@ -3,7 +3,15 @@ import { afterAll, test } from 'vitest';
 import { available, isInstalled } from '../installed.ts';
 import { bySize } from '../size.ts';
 import { killWhileRotating, type OpenService, timeoutOf } from './rotation/kill-loop.ts';
-import { buildLumberjack, lumberjack, multilog, rotatelogs, s6log, svlogd } from './rotation/piped.ts';
+import {
+  buildLumberjack,
+  lumberjack,
+  multilog,
+  python,
+  rotatelogs,
+  s6log,
+  svlogd,
+} from './rotation/piped.ts';
 import { docker, kubelet, logrotate } from './rotation/rotated.ts';
 
 const kills = Number(process.env.ROTATION_KILLS ?? bySize({ short: 1, long: 1, nightly: 300 }));
@@ -15,6 +23,7 @@ const hasSvlogd = isOnPath('svlogd');
 const hasMultilog = isOnPath('multilog');
 const hasRotatelogs = isOnPath('rotatelogs');
 const hasS6Log = isOnPath('s6-log');
+const hasPython = isOnPath('python3');
 const built = bySize({
   short: () => undefined,
   long: buildLumberjack,
@@ -67,11 +76,29 @@ const cases: readonly [name: string, isThere: boolean, open: OpenService][] = [
   ['svlogd, gzip', hasSvlogd, svlogd('gzip')],
   ['multilog', hasMultilog, multilog(undefined)],
   ['multilog, gzip', hasMultilog, multilog('gzip')],
-  ['rotatelogs, a fixed number of files', hasRotatelogs, rotatelogs],
-  ['s6-log, gzip', hasS6Log, s6log],
+  ['rotatelogs, a fixed number of files', hasRotatelogs, rotatelogs(['-n', '60'], 'app.log', '20K')],
+  ['s6-log, gzip', hasS6Log, s6log('gzip -nq9')],
 ];
 
-const tried = bySize({ short: cases.slice(2, 3), long: cases, nightly: cases });
+/** Cases that differ little from others. */
+const atNight: typeof cases = [
+  ['rotatelogs, by size', hasRotatelogs, rotatelogs([], 'app', '20K')],
+  ['rotatelogs, by time', hasRotatelogs, rotatelogs([], 'app.%Y%m%d-%H%M%S.log', '1')],
+  ['rotatelogs, a hard link', hasRotatelogs, rotatelogs(['-L', 'app.log'], 'app.%Y%m%d-%H%M%S.log', '1')],
+  ['s6-log', hasS6Log, s6log(undefined)],
+  [
+    'RotatingFileHandler of Python',
+    hasPython,
+    python("handler = logging.handlers.RotatingFileHandler('app.log', maxBytes=20000, backupCount=300)"),
+  ],
+  [
+    'TimedRotatingFileHandler of Python',
+    hasPython,
+    python("handler = logging.handlers.TimedRotatingFileHandler('app.log', when='S', backupCount=300)"),
+  ],
+];
+
+const tried = bySize({ short: cases.slice(2, 3), long: cases, nightly: [...cases, ...atNight] });
 
 for (const [name, isThere, open] of tried)
   test.skipIf(!isThere)(

@@ -79,18 +79,34 @@ export const multilog = (processor: string | undefined): OpenService =>
     paths: [join(directory, 'current'), join(directory, '@*')],
   }));
 
-/** Apache's rotatelogs with a fixed number of files: the next name begins anew in the oldest file. */
-export const rotatelogs: OpenService = piped((directory) => ({
-  command: 'rotatelogs',
-  args: ['-n', '60', join(directory, 'app.log'), '20K'],
-  paths: [join(directory, 'app.log*')],
-}));
+/** Apache's rotatelogs. With `-n`, the next name begins anew in the oldest file; `-L` keeps a hard link to the newest one. */
+export const rotatelogs = (options: readonly string[], file: string, due: string): OpenService =>
+  piped((directory) => ({
+    command: 'rotatelogs',
+    args: [...options, join(directory, file), due],
+    paths: [join(directory, 'app*')],
+  }));
 
-export const s6log: OpenService = piped((directory) => ({
-  command: 's6-log',
-  args: ['-b', 'n300', 's20000', '!gzip -nq9', directory],
-  paths: [join(directory, 'current'), join(directory, '@*')],
-}));
+export const s6log = (processor: string | undefined): OpenService =>
+  piped((directory) => ({
+    command: 's6-log',
+    args: ['-b', 'n300', 's20000', ...(processor ? [`!${processor}`] : []), directory],
+    paths: [join(directory, 'current'), join(directory, '@*')],
+  }));
+
+/** A handler of Python's logging.handlers, created by a statement. */
+export const python = (statement: string): OpenService =>
+  piped((directory) => {
+    const program = `import logging, logging.handlers, sys
+${statement}
+handler.setFormatter(logging.Formatter('%(message)s'))
+log = logging.getLogger('service')
+log.setLevel(logging.INFO)
+log.addHandler(handler)
+for line in sys.stdin: log.info(line.rstrip('\\n'))
+`;
+    return { command: 'python3', args: ['-c', program], paths: [join(directory, 'app.log*')] };
+  });
 
 const sources = new URL('../../fixtures/lumberjack/', import.meta.url);
 
