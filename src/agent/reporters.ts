@@ -270,10 +270,10 @@ export function createReporters(deps: ReportersDeps): Reporters {
         if (next.has(block.name)) continue;
         next.set(block.name, { key: keyOf(block), ...(await startBlock(block, config, gather)) });
       }
-      // A directory that cannot be listed is reported by the state.
-      await tellLeft(config).catch(() => {});
       // Without a reporter that sends, no delivery is due, and the time of an old delivery would look like an outage.
       if (![...next.values()].some(({ status }) => status)) self.reportLastSuccess.remove();
+      // A directory that cannot be listed is reported by the state.
+      await tellLeft(config).catch(() => {});
     },
     status: () => [...running.values()].flatMap(({ status }) => status ?? []),
     async stop() {

@@ -1,6 +1,6 @@
 import type { ClientAuth, ReadSecret, Secret } from './access.ts';
 import { secretWords } from './redacted.ts';
-import { secretPatterns } from './secret-pattern.ts';
+import { piecesOf, secretPatterns } from './secret-pattern.ts';
 
 /** Removes the credentials of a request from its answer, because some servers repeat the request. */
 interface Redaction {
@@ -18,7 +18,24 @@ export function hiderOf(values: readonly string[], mask = '***'): (text: string)
   // The longest value comes first: a value may be part of another value.
   hidden.sort((a, b) => b.length - a.length);
   const patterns = hidden.flatMap(secretPatterns).map((pattern) => new RegExp(pattern, 'g'));
-  return (text) => patterns.reduce((rest, pattern) => rest.replace(pattern, () => mask), text);
+  const pieces = hidden.flatMap(piecesOf);
+  return (text) => {
+    const rest = patterns.reduce((left, pattern) => left.replace(pattern, () => mask), text);
+    const cut = cutLength(rest, pieces);
+    return cut === 0 ? rest : rest.slice(0, -cut) + mask;
+  };
+}
+
+/** A shorter beginning of a value may be a word of the text. */
+const leastCut = 8;
+
+/** The length of the beginning of a value with which a text ends that was cut there. */
+function cutLength(text: string, pieces: readonly string[]): number {
+  let longest = 0;
+  for (const piece of pieces)
+    for (let length = Math.min(piece.length - 1, text.length); length >= leastCut; length--)
+      if (text.endsWith(piece.slice(0, length))) longest = Math.max(longest, length);
+  return longest;
 }
 
 /** Redacts the answers to requests with these credentials, and `parts` of the URL that are secret. */

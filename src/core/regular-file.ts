@@ -30,8 +30,10 @@ interface SyncFileAccess {
  * Files of secrets and certificates. Even opening a pipe in the place of such a file would block a thread until somebody writes
  * to the pipe. A device may have no end. The readers throw the file system's error, or `not a regular file`.
  */
-const notRegular = (): Error => Object.assign(new Error(what), { code: what });
-const what = 'not a regular file';
+const notRegular = (): Error => {
+  const what = 'not a regular file';
+  return Object.assign(new Error(what), { code: what });
+};
 
 /** Reads regular files only. */
 export const regularFileReader =

@@ -82,12 +82,15 @@ function base64Patterns(value: string): string[] {
   return [base64Pattern(alone), ...within];
 }
 
-/** V8 refuses an expression that is too long, with the expression in its error: longer values are searched in pieces. */
-const longestPiece = 256;
+/**
+ * Longer values are searched in pieces: a text may be cut within a value, and V8 refuses an expression that is too long, with the
+ * expression in its error.
+ */
+const longestPiece = 32;
 /** An expression takes memory for each form. What is longer than any token, such as a wrong file, is searched as it is from here on. */
-const mostPieces = 32;
+const mostPieces = 256;
 
-function piecesOf(value: string): string[] {
+export function piecesOf(value: string): string[] {
   const characters = [...value];
   const count = Math.ceil(characters.length / longestPiece);
   const length = Math.ceil(characters.length / count);

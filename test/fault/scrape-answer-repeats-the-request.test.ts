@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
 import type { Log } from '../../src/core/ports.ts';
@@ -37,4 +38,21 @@ test.each(Object.entries(answers))('%s that repeats the request', async (_, answ
   expect(shown).toMatch(/cannot serve|redirects|not with metrics|invalid lines/);
   for (const part of ['T0123456789', 's3cret', 'pass/', 'pass%2F', btoa(`a:${password}`)])
     expect(shown).not.toContain(part);
+});
+
+// What is shown of a line is cut, and the token is longer than what is shown.
+test.each([500, 3_000, 12_000])('a line that repeats a token of %i characters', async (length) => {
+  const token = randomBytes(length).toString('base64url').slice(0, length);
+  target.answer(
+    (request, response) =>
+      void response.writeHead(200, text).end(`cannot serve ${request.headers.authorization}\n`),
+  );
+  const entries: unknown[] = [];
+  const log: Log = { write: (...entry) => void entries.push(entry), named: () => log };
+  const auth = { bearer: { env: 'TOKEN' } };
+  const deps = { log, readSecret: async () => token };
+  const { scrape } = await openScrape({ url: `${target.url}/metrics`, auth }, manualClock(), deps);
+  const shown = JSON.stringify([await scrape.scrapeNow(), scrape.status(), entries]);
+  expect(shown).toContain('cannot serve');
+  for (let at = 0; at + 12 <= length; at++) expect(shown).not.toContain(token.slice(at, at + 12));
 });

@@ -33,6 +33,14 @@ test.each([300, 5_000])('a secret of %i characters is hidden, too', (length) => 
     );
 });
 
+test.each([20, 31, 32, 700, 3_999])(
+  'a text that is cut after %i characters of a secret hides them',
+  (length) => {
+    const secret = longSecret(4_000);
+    expect(hiderOf([secret])(`before ${secret.slice(0, length)}`)).toMatch(/^before \*+\S{0,7}$/);
+  },
+);
+
 test('a file of 200 kB in the place of a secret is hidden as it is', () => {
   const secret = longSecret(200_000);
   expect(hiderOf([secret])(`before ${secret} after`)).toMatch(/^before \*+ after$/);

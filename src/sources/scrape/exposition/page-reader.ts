@@ -53,8 +53,11 @@ const maxLineBytes = 1024 * 1024;
  * The maximum number of comments: two for each of 65,536 families. Their names and texts are in memory while a page is accepted.
  */
 const maxComments = 131_072;
-/** How much of an invalid line is kept. It is longer than what is shown, so that no secret is cut before it is recognized. */
-const mostOfInvalid = 1_000;
+/**
+ * How much of an invalid line is kept. It is many times what is shown, so that nothing of a secret that is cut here is left in what
+ * is shown: its parts that are recognized get much shorter.
+ */
+const mostOfInvalid = 8_192;
 
 /** After a failed page with more bytes of new lines than this, the table releases its memory. */
 const manyBytes = 4 * 1024 * 1024;
