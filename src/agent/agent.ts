@@ -6,7 +6,7 @@ import { createListener, createListeners } from '../reporters/listen/listener.ts
 import { createHealth } from './admin/status.ts';
 import type { Loaded, LogOptions, ReadyConfig } from './config/types.ts';
 import { createEventLoopDelays } from './event-loop-lag.ts';
-import { loweredLimit, registrySettings } from './intakes.ts';
+import { memoryWarnings, registrySettings } from './intakes.ts';
 import { createLog, createLogSwitch } from './own-log.ts';
 import { createPipeline, type Pipeline } from './pipeline.ts';
 import { createReadSecret } from './read-secret.ts';
@@ -106,8 +106,7 @@ async function startOnce(
   const watch = ({ watched, config }: Loaded) => {
     unwatch();
     unwatch = watchConfiguration(watched, clock, () => reloads?.ask());
-    const lowered = config && loweredLimit(config);
-    if (lowered) log.write('warn', faultLine(lowered));
+    for (const fault of config ? memoryWarnings(config) : []) log.write('warn', faultLine(fault));
   };
 
   try {

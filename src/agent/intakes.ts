@@ -3,30 +3,52 @@ import { seriesIn } from '../core/heap-share.ts';
 import type { OpenIntake } from '../core/intake.ts';
 import type { Registry, RegistrySettings } from '../core/registry.ts';
 import { nextTurn } from '../core/slices.ts';
+import { digestOf } from './config/environment.ts';
 import { type AgentConfig, blockOf, blocksOf } from './config/types.ts';
-import { givenHeapBytes, seriesHeapBytes } from './heap-size.ts';
+import { givenHeapBytes, neededHeapBytes, seriesHeapBytes } from './heap-size.ts';
 import { ranksPerService } from './role-sources.ts';
+
+/** The number of sources of the selected services. */
+const sourcesOf = ({ services }: AgentConfig): number =>
+  services
+    .filter(({ selected }) => selected)
+    .flatMap(({ health, logs, scrape, statsd }) => [health, logs, scrape, statsd])
+    .filter((source) => source !== undefined).length;
 
 /** The part of a configuration that the registry needs. */
 export function registrySettings(config: AgentConfig): RegistrySettings {
   const serviceKeys = config.services.map(({ name }) => name);
-  const heapBytes = seriesHeapBytes();
+  const heapBytes = seriesHeapBytes(sourcesOf(config));
   const series = Math.min(config.limits.series, seriesIn(heapBytes));
   const limits = { ...config.limits, series, heapBytes };
   return { limits, serviceKeys, globalTags: config.metrics.tags };
 }
 
-/** A warning about a limit for which the process has too little memory; undefined if the memory is enough. */
-export function loweredLimit(config: AgentConfig): Fault | undefined {
+const toMiB = (bytes: number): number => Math.round(bytes / 1024 ** 2);
+const moreMemory = 'give the process more memory (--max-old-space-size)';
+
+/** Warnings about what the process has too little memory for. */
+export function memoryWarnings(config: AgentConfig): Fault[] {
   const { series } = registrySettings(config).limits;
-  if (series >= config.limits.series) return undefined;
-  const heapMiB = Math.round(givenHeapBytes() / 1024 ** 2);
-  return {
-    where: 'limits.series',
-    what: `the heap of ${heapMiB} MiB has no room for so many series, so the limit is ${series}`,
-    got: config.limits.series,
-    allowed: `give the process more memory (--max-old-space-size), or ask for at most ${series}`,
-  };
+  const sources = sourcesOf(config);
+  const needed = neededHeapBytes(sources);
+  const given = givenHeapBytes();
+  const faults: Fault[] = [];
+  if (series < config.limits.series)
+    faults.push({
+      where: 'limits.series',
+      what: `the heap of ${toMiB(given)} MiB has no room for so many series, so the limit is ${series}`,
+      got: config.limits.series,
+      allowed: `${moreMemory}, or ask for at most ${series}`,
+    });
+  if (needed > given)
+    faults.push({
+      where: 'services',
+      what: `the heap of ${toMiB(given)} MiB is too small for the health checks, logs, pages and statsd listeners of so many services, which need about ${toMiB(needed)} MiB, so the agent may run out of memory`,
+      got: sources,
+      allowed: `${moreMemory}, or divide the services among several agents`,
+    });
+  return faults;
 }
 
 /** The intakes of one configuration; durable series stay in the state when they end. */
@@ -70,6 +92,8 @@ const lasting: ReadonlySet<Purpose> = new Set<Purpose>(['found', 'kept', 'events
 function settingsOf(config: AgentConfig) {
   const blocks = blocksOf(config);
   const names = config.services.map(({ name }) => name);
+  // A digest, because each of several keys for each service would name all services.
+  const common = digestOf(JSON.stringify([config.limits, names]));
   return (purpose: Purpose, service: string) => {
     const place = names.indexOf(service);
     const options = {
@@ -80,7 +104,7 @@ function settingsOf(config: AgentConfig) {
       globalTags: blockOf(blocks, service).metrics.tags,
       tagService: true,
     };
-    return { options, key: JSON.stringify([purpose, options, config.limits, names]) };
+    return { options, key: JSON.stringify([purpose, options, common]) };
   };
 }
 

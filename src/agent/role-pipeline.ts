@@ -1,6 +1,6 @@
 import { addressesConflict, parseAddress } from '../core/address.ts';
 import type { GatherRequest, Log } from '../core/ports.ts';
-import { machineAddresses } from './config/environment.ts';
+import { digestOf, machineAddresses } from './config/environment.ts';
 import { type AgentConfig, blockOf, blocksOf, type ServiceConfig } from './config/types.ts';
 import type { Prepared } from './reload.ts';
 import {
@@ -54,13 +54,14 @@ type Wanted = RoleSourcesOptions & {
 function wantedOf(config: AgentConfig): Wanted[] {
   const blocks = blocksOf(config);
   const names = config.services.map(({ name }) => name);
+  const limitsAndNames = digestOf(JSON.stringify([config.limits, names]));
   return config.services.flatMap((service, place) => {
     if (!service.selected) return [];
     const { scrape, statsd, vocabulary } = service;
     const block = blockOf(blocks, service.name);
     const { reporter, tags } = block.metrics;
     const pull = reporter?.kind === 'pullmetrics' ? reporter.options : undefined;
-    const common = [vocabulary, place, tags, config.limits, names];
+    const common = [vocabulary, place, tags, limitsAndNames];
     const timers = [pull?.timerType, pull?.defaultHistogramBuckets];
     const want = (id: string, part: ServiceConfig, ...own: unknown[]): Wanted => ({
       service: part,

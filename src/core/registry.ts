@@ -318,11 +318,13 @@ export function createRegistry(
   const admission = createAdmission(state);
   const pages = new Map<Store, number>();
   let settings: RegistrySettings = options;
+  // All intakes share this set: there are several for each service.
+  let serviceKeys = new Set(settings.serviceKeys);
   const deps = (): IntakeDeps => ({
     state,
     admission,
     limits: settings.limits,
-    serviceKeys: new Set(settings.serviceKeys),
+    serviceKeys,
     clock,
     drop: (reason) => own.drops.count('registry', reason),
   });
@@ -376,6 +378,7 @@ export function createRegistry(
     configure(next) {
       const sameTags = JSON.stringify(next.globalTags ?? {}) === JSON.stringify(settings.globalTags ?? {});
       settings = next;
+      serviceKeys = new Set(next.serviceKeys);
       state.limits = next.limits;
       if (sameTags) return;
       own.intakes.durable.close();

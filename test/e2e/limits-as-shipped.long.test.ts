@@ -131,6 +131,24 @@ async function holdConnections(address: (listener: string) => string): Promise<v
   }
 }
 
+/** Starts the agent as the image does. */
+async function startShipped(config: string, moreFlags: readonly string[] = []) {
+  const running = start(process.execPath, [...shippedFlags, ...moreFlags, mainFile, 'run', '-c', config]);
+  onTestFinished(() => void running.end('SIGKILL'));
+  await until('the agent is ready', () => running.output().includes('"msg":"ready"'));
+  const address = (listener: string) =>
+    new RegExp(`"listener":"${listener}","address":"([^"]+)"`).exec(running.output())![1]!;
+  return {
+    address,
+    running,
+    metrics: async () => (await fetch(`http://${address('metrics')}/metrics`)).text(),
+    peakMiB() {
+      const status = readFileSync(`/proc/${running.child.pid}/status`, 'utf8');
+      return Number(/VmHWM:\s+(\d+)/.exec(status)![1]) / 1024;
+    },
+  };
+}
+
 async function startAgent({ page = '', log = '', otherPage }: Hostile) {
   let honestPage: string | undefined;
   const place = newFolder();
@@ -151,21 +169,10 @@ async function startAgent({ page = '', log = '', otherPage }: Hostile) {
       rules: [{name: by_customer, type: counter, match: {level: info}, labels: {customer: customer}}]
 ${otherPage ? `  matching: {scrape: ${scrape(await servePage(() => otherPage))}}\n` : ''}`,
   );
-  const running = start(process.execPath, [...shippedFlags, mainFile, 'run', '-c', config]);
-  onTestFinished(() => void running.end('SIGKILL'));
-  await until('the agent is ready', () => running.output().includes('"msg":"ready"'));
-  const address = (listener: string) =>
-    new RegExp(`"listener":"${listener}","address":"([^"]+)"`).exec(running.output())![1]!;
   return {
-    address,
-    running,
+    ...(await startShipped(config)),
     startHonestRole() {
       honestPage = '# TYPE honest_total counter\nhonest_total 5\n';
-    },
-    metrics: async () => (await fetch(`http://${address('metrics')}/metrics`)).text(),
-    peakMiB() {
-      const status = readFileSync(`/proc/${running.child.pid}/status`, 'utf8');
-      return Number(/VmHWM:\s+(\d+)/.exec(status)![1]) / 1024;
     },
   };
 }
@@ -226,6 +233,25 @@ test.each(bySize({ short: [], long: [], nightly: [everythingOfTwo] }))(
   },
 );
 
+test('as the image starts it, the agent holds 1,000 services with health checks', async () => {
+  const port = await serving((_request, response) => void response.end('{"ok":true,"msg":""}'));
+  const services = numbered(1_000, (n) => `  role-${n}: {health: 'http://127.0.0.1:${port}/health'}\n`);
+  const agent = await startShipped(writeAgentFile(newFolder(), `services:\n${services}`));
+  await until('all are healthy', async () => sumOf(await agent.metrics(), 'svc_role_up') === 1_000, patience);
+  await (await fetch(`http://${agent.address('admin')}/api/status`)).json();
+  expect(agent.peakMiB()).toBeLessThan(mostMiB);
+  expect(await agent.running.end()).toBe(0);
+});
+
+test('a warning says that the heap is too small for so many sources', async () => {
+  const sources = 'health: http://127.0.0.1:1/health, scrape: http://127.0.0.1:1/metrics';
+  const services = `services: {history: {${sources}, statsd: {tcp: 127.0.0.1:0}}}\n`;
+  const agent = await startShipped(writeAgentFile(newFolder(), services), ['--max-old-space-size=20']);
+  expect(agent.running.output()).toMatch(
+    /services: the heap of 2\d MiB is too small for .*, which need about 24 MiB.*, got 3; give the process more memory/,
+  );
+});
+
 test('a limit that the heap cannot hold is lowered at start, with a warning that names both', async () => {
   const place = newFolder();
   const config = join(place, 'agent.yaml');
@@ -238,9 +264,7 @@ admin: ~
 services: {history: {statsd: {tcp: 127.0.0.1:0}}}
 `,
   );
-  const running = start(process.execPath, [...shippedFlags, mainFile, 'run', '-c', config]);
-  onTestFinished(() => void running.end('SIGKILL'));
-  await until('the agent is ready', () => running.output().includes('"msg":"ready"'));
+  const { running } = await startShipped(config);
   const warning =
     /limits\.series: the heap of \d+ MiB has no room for so many series, so the limit is (\d+), got 1000000/;
   const [, inForce] = warning.exec(running.output())!;

@@ -57,8 +57,9 @@ export function findConfig(cwd: string): string | undefined {
 
 const maxFileBytes = 1024 * 1024;
 
-/** Identifies the content of a file. */
-export const digestOf = (bytes: Uint8Array): string => createHash('sha1').update(bytes).digest('hex');
+/** Identifies the content of a file, or of another text that would be too long to keep. */
+export const digestOf = (bytes: Uint8Array | string): string =>
+  createHash('sha1').update(bytes).digest('hex');
 
 /** The digest that stands for a file that cannot be read. */
 export const unreadDigest = '';
