@@ -6,8 +6,8 @@ const deletedLimit = 128;
 
 type Changes = Partial<Omit<Generation, 'place' | 'record' | 'group' | 'status'>>;
 
-/** Every generation, by the files that hold it and by its group. Nothing else changes a generation. */
-export interface Generations {
+/** Finds generations by the files that hold them, by their group and by their status. */
+interface GenerationIndex {
   /** By `fileKey`, the generation that is read from the file, or what is known about a file that is not read. */
   readAt(key: string): Generation | undefined;
   knownAt(key: string): Known | undefined;
@@ -21,11 +21,14 @@ export interface Generations {
   ended(path: string): Iterable<Generation>;
   hasGroup(path: string): boolean;
   all(): Iterable<Generation>;
-  readonly groups: Iterable<string>;
+  groups(): Iterable<string>;
   /** Changes whenever a group is added. */
-  readonly groupsAdded: number;
+  groupsAdded(): number;
   copiesOf(generation: Generation): readonly Known[];
+}
 
+/** Every generation. Nothing else changes a generation. */
+export interface Generations extends GenerationIndex {
   add(generation: Generation, place?: Place): void;
   remove(generation: Generation): void;
   update(generation: Generation, changes: Changes): void;
@@ -120,12 +123,34 @@ function createCopies() {
   };
 }
 
-export function createGenerations(): Generations {
+function createIndex() {
   const open = new Set<Generation>();
   const lost = new Set<Generation>();
   const reads = new Map<string, Generation>();
   const copies = createCopies();
   const groups = createGroupIndex();
+  const index: GenerationIndex = {
+    open,
+    lost,
+    known: copies.known,
+    readAt: (key) => reads.get(key),
+    knownAt: (key) => copies.known.get(key),
+    group: groups.open,
+    ended: groups.ended,
+    hasGroup: groups.has,
+    *all() {
+      yield* open;
+      for (const path of groups.paths()) yield* groups.ended(path);
+    },
+    groups: groups.paths,
+    groupsAdded: () => groups.added,
+    copiesOf: copies.of,
+  };
+  return { index, open, lost, reads, copies, groups };
+}
+
+export function createGenerations(): Generations {
+  const { index, open, lost, reads, copies, groups } = createIndex();
   /** Ended generations that are in no file any more. */
   const deleted = new Set<Generation>();
 
@@ -150,27 +175,9 @@ export function createGenerations(): Generations {
   };
 
   const all: Generations = {
+    ...index,
     lastNumber: 0,
     nextNumber: () => ++all.lastNumber,
-    open,
-    lost,
-    known: copies.known,
-    readAt: (key) => reads.get(key),
-    knownAt: (key) => copies.known.get(key),
-    group: groups.open,
-    ended: groups.ended,
-    hasGroup: groups.has,
-    *all() {
-      yield* open;
-      for (const path of groups.paths()) yield* groups.ended(path);
-    },
-    get groups() {
-      return groups.paths();
-    },
-    get groupsAdded() {
-      return groups.added;
-    },
-    copiesOf: copies.of,
 
     add(generation, place) {
       change(generation, { place, status: place ? 'followed' : generation.status });

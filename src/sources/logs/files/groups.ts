@@ -42,7 +42,7 @@ export function homesOf(generations: Generations): Map<string, Map<string, strin
     const directory = dirname(path);
     homes.set(directory, (homes.get(directory) ?? new Map<string, string>()).set(basename(path), group));
   };
-  for (const path of generations.groups) add(path, path);
+  for (const path of generations.groups()) add(path, path);
   for (const { home, group } of generations.open) add(home, group);
   return homes;
 }
@@ -78,7 +78,7 @@ function createRoots({ generations, patterns }: GroupDeps, picture: Picture) {
   /** Logs by their names, for files that were moved to a directory below, or to a directory that has a pattern of its own. */
   let byName: Map<string, string[]> | undefined;
   const elsewhere = (path: string): string | undefined => {
-    byName ??= groupBy([...new Set([...picture.found.keys(), ...generations.groups])], (known) =>
+    byName ??= groupBy([...new Set([...picture.found.keys(), ...generations.groups()])], (known) =>
       basename(known),
     );
     for (const name of rotatedFrom(basename(path))) {
@@ -166,7 +166,7 @@ export function createGroups(deps: GroupDeps, picture: Picture): Groups {
   /** Groups of logs in other directories that have a name from which the file may have been rotated. */
   const apartFrom = (path: string, names: readonly string[]): string[] => {
     if (names.length === 0 || !patterns().mayBeApart) return [];
-    groupsByName ??= groupBy([...generations.groups], (known) => basename(known));
+    groupsByName ??= groupBy([...generations.groups()], (known) => basename(known));
     const known = names.flatMap((name) => groupsByName!.get(name) ?? []);
     return known.filter((one) => dirname(one) === dirname(path) || patterns().areApart(one, path));
   };

@@ -61,7 +61,7 @@ const observed = (picture: Picture, groups: Groups, unsettledScans: number): Obs
 
 /** Merges logs that were first seen under rotated names into the log that is known by now. */
 function mergeGroups(generations: Generations, seen: Observed): void {
-  for (const path of [...generations.groups]) {
+  for (const path of [...generations.groups()]) {
     const root = seen.groups.rootOf(path);
     if (root === path) continue;
     if (seen.unseen.has(path)) seen.unseen.add(root);
@@ -158,8 +158,8 @@ function createDecide({ generations, reader, slices }: ScanDeps, apply: Apply, o
     const first = unknown.left(new Set());
     if (first.length === 0) return;
     unknown.newGroups.sort(first);
-    if (generations.groupsAdded > merged || first.some(({ group }) => unknown.newGroups.isNew(group))) {
-      merged = generations.groupsAdded;
+    if (generations.groupsAdded() > merged || first.some(({ group }) => unknown.newGroups.isNew(group))) {
+      merged = generations.groupsAdded();
       mergeGroups(generations, seen);
     }
     verifyOriginals(unknown, first);
@@ -186,6 +186,15 @@ function isAfterLost({ lost }: Generations, { group, number }: Generation): bool
 function isQuiet(of: Generation, nowMs: number): boolean {
   const { state, changedMs } = of.place!;
   return !isStale(of) && nowMs - changedMs >= (state === 'unlinked' ? unlinkedQuietMs : rotatedQuietMs);
+}
+
+/** Puts the generations that were found after the number `last` in their order among those of their groups. */
+function arrangeAfter(last: number, generations: Generations, { groups }: Observed): void {
+  const found = [...generations.open].filter(({ number }) => number > last);
+  for (const group of new Set(found.map(({ group }) => group))) {
+    const members = groups.arranged(group, last);
+    if (members) generations.arrange(group, members);
+  }
 }
 
 export function createScan(deps: ScanDeps, glimpses: Pick<Glimpses, 'count'>): Scan {
@@ -223,11 +232,7 @@ export function createScan(deps: ScanDeps, glimpses: Pick<Glimpses, 'count'>): S
       // This must come before the content of the missed files is found in another file.
       losses.missGone(seen, passed);
       await decide({ seen, unknown });
-      const followed = generations.lastNumber > last ? [...generations.open] : [];
-      for (const group of new Set(followed.flatMap((of) => (of.number > last ? [of.group] : [])))) {
-        const members = seen.groups.arranged(group, last);
-        if (members) generations.arrange(group, members);
-      }
+      if (generations.lastNumber > last) arrangeAfter(last, generations, seen);
       const awaited = new Set([...unknown.waiting.values()].map(({ of }) => of));
       losses.resolve(seen, awaited, unknown.undecided);
       losses.forgetDeleted(seen, unknown.waiting.size > 0);

@@ -256,47 +256,38 @@ function createParts(
     patterns,
     changed,
   };
-  return { scanDeps, glimpses, discovery, problems };
+  return { scanDeps, glimpses, discovery, problems, positions: createPositions(scanDeps) };
 }
 
-export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
-  const { clock } = deps;
-  let { openSink } = deps;
-  let patterns: Patterns = compilePatterns(options.services, options.selected);
-  let services: readonly string[] = [...options.selected];
-  const active = new Set<Generation>();
+/** The rounds of a tailer. Each looks for files, decides what they are, and reads what is new. */
+function createRounds(
+  { scanDeps, glimpses, discovery, positions }: ReturnType<typeof createParts>,
+  /** The generations that changed a short time ago. */
+  active: Set<Generation>,
+  reportLags: () => void,
+) {
+  const { clock, generations, patterns } = scanDeps;
+  const scanner = createScan(scanDeps, glimpses);
+  const drain = createDrain(scanDeps, scanner);
   let picture = noPicture;
   let scanCostMs = 0;
   let isStopped = false;
 
-  const { scanDeps, glimpses, discovery, problems } = createParts(deps, {
-    ...options,
-    openSink: () => openSink,
-    patterns: () => patterns,
-    changed: (of) => void active.add(of),
-  });
-  const { generations, openFiles, reader, sinks, slices } = scanDeps;
-  const scanner = createScan(scanDeps, glimpses);
-  const drain = createDrain(scanDeps, scanner);
-  const lags = createLagReport(generations, deps.lag);
-  const turns = createTurns(slices);
-  const positions = createPositions(scanDeps);
-
   const discover = async () => {
     const beganMs = clock.monotonicMs();
-    const { watched } = patterns;
+    const used = patterns();
     const homes = homesOf(generations);
     glimpses.watch(homes);
     const passed = glimpses.take();
     picture = await discovery.scan({
-      patterns,
+      patterns: used,
       isRemembered: (pattern) => positions.remembered.has(pattern),
       homes,
       targets: targetsOf(generations),
     });
     if (isStopped) return;
     await scanner.reconcile(picture, passed);
-    if (!isStopped) for (const { pattern } of watched) positions.remembered.add(pattern);
+    if (!isStopped) for (const { pattern } of used.watched) positions.remembered.add(pattern);
     scanCostMs = clock.monotonicMs() - beganMs;
   };
 
@@ -308,7 +299,7 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
       if (!scanner.needsScan) break;
     }
     scanner.settle();
-    lags.report(services);
+    reportLags();
   };
 
   const poll = async () => {
@@ -319,8 +310,45 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
     }
     await drain(active, () => isStopped);
     if (scanner.needsScan && !isStopped) await scan();
-    else lags.report(services);
+    else reportLags();
   };
+
+  return {
+    async discover() {
+      await discover();
+      if (!isStopped) scanner.verify();
+    },
+    scan,
+    poll,
+    get picture() {
+      return picture;
+    },
+    get scanCostMs() {
+      return scanCostMs;
+    },
+    stop() {
+      isStopped = true;
+    },
+  };
+}
+
+export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
+  let { openSink } = deps;
+  let patterns: Patterns = compilePatterns(options.services, options.selected);
+  let services: readonly string[] = [...options.selected];
+  const active = new Set<Generation>();
+
+  const parts = createParts(deps, {
+    ...options,
+    openSink: () => openSink,
+    patterns: () => patterns,
+    changed: (of) => void active.add(of),
+  });
+  const { problems, positions } = parts;
+  const { generations, openFiles, reader, sinks, slices } = parts.scanDeps;
+  const lags = createLagReport(generations, deps.lag);
+  const turns = createTurns(slices);
+  const rounds = createRounds(parts, active, () => lags.report(services));
 
   const release = (all: Iterable<Generation>) => {
     for (const of of all) {
@@ -332,24 +360,21 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
 
   return {
     name: 'logs',
-    discover: turns.shared(async () => {
-      await discover();
-      if (!isStopped) scanner.verify();
-    }),
-    scan: turns.shared(scan),
-    poll: turns.shared(poll),
+    discover: turns.shared(rounds.discover),
+    scan: turns.shared(rounds.scan),
+    poll: turns.shared(rounds.poll),
     get directories() {
-      const listed = [...picture.directories].filter(([, { isListed }]) => isListed);
+      const listed = [...rounds.picture.directories].filter(([, { isListed }]) => isListed);
       return listed.map(([directory]) => directory);
     },
     get passedOver() {
-      return picture.passedOver;
+      return rounds.picture.passedOver;
     },
     get isActive() {
       return active.size > 0;
     },
     get scanCostMs() {
-      return scanCostMs;
+      return rounds.scanCostMs;
     },
 
     freeze: positions.freeze,
@@ -370,10 +395,10 @@ export function createTailer(options: TailerOptions, deps: TailerDeps): Tailer {
         });
     },
 
-    files: () => filesOf(generations, problems, picture.passedOver),
+    files: () => filesOf(generations, problems, rounds.picture.passedOver),
 
     async close() {
-      isStopped = true;
+      rounds.stop();
       await turns.ended();
       release(generations.open);
     },
