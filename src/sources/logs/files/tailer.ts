@@ -1,12 +1,11 @@
 import type { Clock, Durable, Log } from '../../../core/ports.ts';
 import type { LogsOptions } from '../options.ts';
 import type { OpenSink, OpenSinks } from '../sink.ts';
-import { createPositionsEncoder, decodePositions, type Recorded, recordOf } from './checkpoint.ts';
 import { createComparedFiles, createContents } from './contents.ts';
 import { createDiscovery } from './discovery.ts';
 import { createProblems, type Disk, type Problems, systemDisk } from './disk.ts';
 import { createDrain } from './drain.ts';
-import { type Generation, isStale, type Place } from './generation.ts';
+import { type Generation, isStale } from './generation.ts';
 import { createGenerations, type Generations } from './generations.ts';
 import { homesOf, targetsOf } from './groups.ts';
 import { createGlimpses } from './losses.ts';
@@ -14,6 +13,7 @@ import { createOpenFiles } from './open-files.ts';
 import { compilePatterns, type PassedOver, type Patterns } from './patterns.ts';
 import { noPicture } from './picture.ts';
 import type { ScanDeps } from './places.ts';
+import { createPositions } from './positions.ts';
 import { createReader } from './reader.ts';
 import { createScan } from './scan.ts';
 import { createSlices, type Slices } from './schedule.ts';
@@ -95,15 +95,6 @@ const roundsLimit = 3;
 const lagOf = ({ place, chain }: Generation): number =>
   !place || place.isGzip ? 0 : Math.max(0, place.size - chain.offset);
 
-/** Whether a file is where it was, as far as that can be seen. */
-function isStillThere(disk: Disk, { real, ino }: Place): boolean {
-  try {
-    return disk.stat(real)?.ino === ino;
-  } catch {
-    return true;
-  }
-}
-
 /** Reports the lag of each service once per change; after `forget`, all lags are reported again. */
 function createLagReport(generations: Generations, reportLag: ReportLag) {
   const reported = new Map<string, number>();
@@ -164,60 +155,6 @@ const filesOf = (generations: Generations, problems: Problems, passedOver: reado
     return { path, services: [service], offset: 0, lagBytes: 0, state: `not read: ${reason}` };
   }),
 ];
-
-/** Maintains which recorded generations are read: those that a selected service claims. */
-function createPositions({ clock, disk, generations, patterns }: ScanDeps) {
-  const remembered = new Set<string>();
-  const encode = createPositionsEncoder();
-  /** The positions of files that no selected service claims. They are stored until a service claims the file again. */
-  let parked: Recorded[] = [];
-
-  const admit = (recorded: Recorded) => {
-    const { of, place, copies } = recorded;
-    if (of.status !== 'ended') {
-      const claimants = patterns().claimants([of.group]);
-      generations.update(of, { names: '', claimants });
-      if (!patterns().isWatched(of.group)) {
-        if (claimants.length > 0 || (place && isStillThere(disk, place))) parked.push(recorded);
-        return;
-      }
-    }
-    generations.add(of, place);
-    if (place) place.changedMs = clock.monotonicMs();
-    for (const copy of copies) generations.know({ ...copy, of });
-  };
-  const recordedOf = (of: Generation): Recorded => ({
-    of,
-    place: of.place,
-    copies: generations.copiesOf(of),
-  });
-
-  return {
-    /** The patterns that earlier scans included. */
-    remembered,
-    /** Every generation that may be read under other patterns. */
-    all: () => [...[...generations.open].map(recordedOf), ...parked],
-    /** Decides again about these generations; returns those that are not read under the present patterns. */
-    readmit(all: readonly Recorded[]): readonly Generation[] {
-      parked = [];
-      for (const recorded of all) {
-        generations.remove(recorded.of);
-        admit(recorded);
-      }
-      return parked.map(({ of }) => of);
-    },
-    freeze() {
-      const records = [...[...generations.all()].map(recordedOf), ...parked].map(recordOf);
-      return encode({ patterns: [...remembered], lastNumber: generations.lastNumber }, records);
-    },
-    restore(section: Uint8Array): void {
-      const positions = decodePositions(section);
-      for (const pattern of positions.patterns) remembered.add(pattern);
-      generations.lastNumber = positions.lastNumber;
-      for (const recorded of positions.generations) admit(recorded);
-    },
-  };
-}
 
 interface Variables
   extends Pick<TailerOptions, 'sliceMs' | 'maxOpenFiles'>,
