@@ -1,7 +1,7 @@
 import { join } from 'node:path';
+import { openSegmentReadings } from '../src/probes/backups/formats/segment-readings.ts';
+import type { BinlogPlace, LogKind } from '../src/probes/backups/formats/segments.ts';
 import { type LogEvidence, readSegments } from '../src/probes/backups/log-evidence.ts';
-import { openSegmentReadings } from '../src/probes/backups/segment-readings.ts';
-import type { BinlogPlace, LogKind } from '../src/probes/backups/segments.ts';
 import { verifyBackup } from '../src/probes/backups/verify.ts';
 import type { ArchivedLog } from '../src/probes/stores/store-report.ts';
 import { newFolder } from './folder.ts';

@@ -3,8 +3,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Artifact } from '../../src/probes/backups/evidence.ts';
+import {
+  joined,
+  type LogRange,
+  readStatistics,
+} from '../../src/probes/backups/formats/sstable-statistics.ts';
 import { continues } from '../../src/probes/backups/incremental-parent.ts';
-import { joined, type LogRange, readStatistics } from '../../src/probes/backups/sstable-statistics.ts';
 import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import { hasCassandra, startCassandra } from '../cassandra.ts';
 

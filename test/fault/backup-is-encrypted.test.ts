@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { segmentPosition } from '../../src/probes/backups/segments.ts';
+import { segmentPosition } from '../../src/probes/backups/formats/segments.ts';
 import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import { newFolder } from '../folder.ts';
 

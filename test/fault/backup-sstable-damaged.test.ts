@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { cutIndexOf } from '../../src/probes/backups/sstable-index.ts';
+import { cutIndexOf } from '../../src/probes/backups/formats/sstable-index.ts';
 import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import { hasCassandra, startCassandra } from '../cassandra.ts';
 import { newFolder } from '../folder.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { placeSegments } from '../../src/probes/backups/formats/segments.ts';
 import { knownStore } from '../../src/probes/backups/known-store.ts';
 import { replayWal, type Written } from '../../src/probes/backups/log-chain.ts';
-import { placeSegments } from '../../src/probes/backups/segments.ts';
 
 // A standby was promoted by hand and archives into the same directory, while the store goes on as before. A restore follows the
 // newest timeline: what the store has written since is not on it, however new the commits of the other server are.

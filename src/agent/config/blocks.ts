@@ -3,7 +3,7 @@ import { logLevels } from '../../core/reasons.ts';
 import { interval, listenAddress, parsedAs, type TextFormat, webAddress } from '../../core/text-formats.ts';
 import { archivalBlock, domainDefaultsBlock } from '../../probes/archival/block.ts';
 import { backupBlock } from '../../probes/backups/block.ts';
-import { isTimeZone } from '../../probes/backups/wall-time.ts';
+import { isTimeZone } from '../../probes/backups/formats/wall-time.ts';
 import { clusterGroupBlock } from '../../probes/clusters/block.ts';
 import { domainsBlock } from '../../probes/domains/block.ts';
 import { healthBlock } from '../../probes/health/block.ts';

@@ -1,12 +1,12 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorText } from '../../core/errors.ts';
+import { readWalMarks, walSegmentBytesIn } from '../../probes/backups/formats/log-segments.ts';
+import { readBackupManifest, type WalRange } from '../../probes/backups/formats/manifest.ts';
+import { segmentOfLsn, walName } from '../../probes/backups/formats/segments.ts';
+import type { WalMark, WalRemainder } from '../../probes/backups/formats/wal-segment.ts';
 import { lineageOf, positionOf } from '../../probes/backups/log-chain.ts';
 import { historyName, readHistories } from '../../probes/backups/log-evidence.ts';
-import { readWalMarks, walSegmentBytesIn } from '../../probes/backups/log-segments.ts';
-import { readBackupManifest, type WalRange } from '../../probes/backups/manifest.ts';
-import { segmentOfLsn, walName } from '../../probes/backups/segments.ts';
-import type { WalMark, WalRemainder } from '../../probes/backups/wal-segment.ts';
 import type { RestoreUntil } from './base-restore.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { CheckResult, LogState } from '../stores/store-report.ts';
 import { listBackupDirectory } from './files.ts';
+import { archivedName, type LogKind, placeSegments } from './formats/segments.ts';
 import { gapIn } from './log-chain.ts';
-import { archivedName, type LogKind, placeSegments } from './segments.ts';
 
 /**
  * Checks whether the segment that the server reports as archived is in the archive, with no segment missing before it: the server

@@ -15,14 +15,14 @@ import { assess } from './assessment.ts';
 import { backupFinding, labelsOf } from './backup-finding.ts';
 import type { BackupOptions } from './block.ts';
 import { type Artifact, type Evidence, forEntry, unreadable, withArchive } from './evidence.ts';
+import type { SegmentReadings } from './formats/segment-readings.ts';
+import type { BinlogPlace } from './formats/segments.ts';
 import type { RunRecord } from './journal.ts';
 import { incrementalsOn, isAsked, isAwaited, type KnownStore, knownStore, logsOf } from './known-store.ts';
 import { keyOf, type Ledger } from './ledger.ts';
 import type { LogReading } from './log-evidence.ts';
 import type { Copied, Copies, EvidenceDeps, OffsiteStanding } from './offsite.ts';
 import type { Standing } from './recovery-point.ts';
-import type { SegmentReadings } from './segment-readings.ts';
-import type { BinlogPlace } from './segments.ts';
 import { segmentVerification, verifications } from './verifications.ts';
 import type { Verifier } from './verifier.ts';
 
@@ -95,7 +95,7 @@ async function openBackup(backup: BackupOptions, shared: Shared, deps: ProbeDeps
   const verify = segmentVerification(backup, targetOf(backup), shared, deps.clock);
   let readings: SegmentReadings | undefined;
   const openReadings = async () => {
-    const { openSegmentReadings } = await import('./segment-readings.ts');
+    const { openSegmentReadings } = await import('./formats/segment-readings.ts');
     readings ??= await openSegmentReadings(
       join(shared.stateDirectory, 'backup-verified', `${backup.name}.segments.jsonl`),
     );

@@ -2,8 +2,8 @@ import * as z from 'zod';
 import type { Secret } from '../../core/access.ts';
 import { type BackupType, backupTypes, type IntegrityLevel, integrityLevels } from '../../core/reasons.ts';
 import { interval, parsedAs, placeholders, span } from '../../core/text-formats.ts';
-import type { LogKind } from './segments.ts';
-import { isTimeZone } from './wall-time.ts';
+import type { LogKind } from './formats/segments.ts';
+import { isTimeZone } from './formats/wall-time.ts';
 
 /** The object store of a backup. If no keys are configured, the credentials come from the environment. */
 export interface ObjectStoreOptions {

@@ -11,9 +11,9 @@ import {
   unlessMissing,
   unreadable,
 } from './evidence.ts';
-import { createChunkCheck, readChunks } from './sstable-chunks.ts';
-import { cutIndexOf } from './sstable-index.ts';
-import { type LogRange, readStatistics } from './sstable-statistics.ts';
+import { createChunkCheck, readChunks } from './formats/sstable-chunks.ts';
+import { cutIndexOf } from './formats/sstable-index.ts';
+import { type LogRange, readStatistics } from './formats/sstable-statistics.ts';
 
 /** One table's part of a snapshot of the wide-column store, on the disk of a node. */
 interface SnapshotPart {

@@ -3,11 +3,11 @@ import type { BackupType, IntegrityLevel, IntegrityResult } from '../../core/rea
 import { ProbeError } from '../probe.ts';
 import type { ArchivedLog } from '../stores/store-report.ts';
 import type { BackupSource, ReportFormat } from './block.ts';
+import type { WalRange } from './formats/manifest.ts';
+import type { BinlogPlace, SegmentContent } from './formats/segments.ts';
+import type { LogRange } from './formats/sstable-statistics.ts';
+import type { WallTime } from './formats/wall-time.ts';
 import type { ArchivedSegments } from './log-chain.ts';
-import type { WalRange } from './manifest.ts';
-import type { BinlogPlace, SegmentContent } from './segments.ts';
-import type { LogRange } from './sstable-statistics.ts';
-import type { WallTime } from './wall-time.ts';
 
 /** One recorded run of a backup or of a recovery procedure (journal.ts). */
 export interface RunRecord {

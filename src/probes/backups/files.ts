@@ -4,7 +4,6 @@ import { opendir, readdir, readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { BackupSource } from './block.ts';
-import { compressionOf } from './byte-stream.ts';
 import {
   type Artifact,
   type BackupMethod,
@@ -13,9 +12,10 @@ import {
   unlessMissing,
   unreadable,
 } from './evidence.ts';
+import { compressionOf } from './formats/byte-stream.ts';
+import { headOf, readBackupManifest } from './formats/manifest.ts';
+import { pgDumpMagic } from './formats/pgdump.ts';
 import { type RunRecord, startOfRun } from './journal.ts';
-import { headOf, readBackupManifest } from './manifest.ts';
-import { pgDumpMagic } from './pgdump.ts';
 import { checkpointFiles } from './verify.ts';
 
 type FilesSource = BackupSource & { kind: 'files' };

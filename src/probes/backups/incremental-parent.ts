@@ -1,7 +1,7 @@
 import { createdMsOf } from './cassandra-backups.ts';
 import type { Artifact, BackupContent } from './evidence.ts';
-import type { BinlogPlace } from './segments.ts';
-import { comparePlaces, type LogPlace, type LogRange } from './sstable-statistics.ts';
+import type { BinlogPlace } from './formats/segments.ts';
+import { comparePlaces, type LogPlace, type LogRange } from './formats/sstable-statistics.ts';
 
 /**
  * Whether a backup builds upon another. The parent that the tool names, or its log sequence numbers, decide; without them no

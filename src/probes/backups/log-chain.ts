@@ -1,5 +1,5 @@
 import type { ArchivedLog, LogWriter } from '../stores/store-report.ts';
-import type { WalRange } from './manifest.ts';
+import type { WalRange } from './formats/manifest.ts';
 import {
   archivedName,
   type BinlogPlace,
@@ -12,7 +12,7 @@ import {
   usualWalSegmentBytes,
   walName,
   wholeUntil,
-} from './segments.ts';
+} from './formats/segments.ts';
 
 /** A position at which a timeline left its parent (`00000002.history`). */
 export interface Switch {

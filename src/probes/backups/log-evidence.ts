@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ArchivedLog } from '../stores/store-report.ts';
 import type { BackupSource } from './block.ts';
-import { compressionOf, decompress } from './byte-stream.ts';
 import {
   type Artifact,
   type Evidence,
@@ -12,8 +11,8 @@ import {
   type VerifyAnswer,
 } from './evidence.ts';
 import { listBackupDirectory, statOf, temporaryName } from './files.ts';
-import { type ArchivedSegments, gapIn, type Switch } from './log-chain.ts';
-import type { KeptReading, SegmentReadings } from './segment-readings.ts';
+import { compressionOf, decompress } from './formats/byte-stream.ts';
+import type { KeptReading, SegmentReadings } from './formats/segment-readings.ts';
 import {
   archivedName,
   type BinlogPlace,
@@ -25,7 +24,8 @@ import {
   type SegmentsToVerify,
   walFolder,
   wholeUntil,
-} from './segments.ts';
+} from './formats/segments.ts';
+import { type ArchivedSegments, gapIn, type Switch } from './log-chain.ts';
 
 type SegmentsSource = BackupSource & { kind: 'segments' };
 
@@ -90,7 +90,7 @@ export async function readSegments(
 async function segmentBytesOf(directory: string, segments: readonly Segment[]): Promise<number | undefined> {
   const plain = plainWalSegmentBytes(segments);
   if (plain !== undefined) return plain;
-  const { walSegmentBytesIn } = await import('./log-segments.ts');
+  const { walSegmentBytesIn } = await import('./formats/log-segments.ts');
   for (const { name } of segments.slice(0, 3)) {
     const found = await walSegmentBytesIn(join(directory, name)).catch(() => undefined);
     if (found !== undefined) return found;

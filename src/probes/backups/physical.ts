@@ -1,12 +1,12 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { BackupContent } from './evidence.ts';
-import { firstPageOf, spaceOf } from './innodb.ts';
-import { readDictionary } from './innodb-dictionary.ts';
-import { readFileOperations } from './innodb-redo.ts';
-import { headOf } from './manifest.ts';
-import type { BinlogPlace } from './segments.ts';
-import { wallTime } from './wall-time.ts';
+import { firstPageOf, spaceOf } from './formats/innodb.ts';
+import { readDictionary } from './formats/innodb-dictionary.ts';
+import { readFileOperations } from './formats/innodb-redo.ts';
+import { headOf } from './formats/manifest.ts';
+import type { BinlogPlace } from './formats/segments.ts';
+import { wallTime } from './formats/wall-time.ts';
 
 const innodbEngine = 12;
 

@@ -3,10 +3,10 @@ import { formatDuration } from '../../core/text-formats.ts';
 import type { Assessment } from './assessment.ts';
 import type { BackupOptions } from './block.ts';
 import type { Artifact, Evidence } from './evidence.ts';
+import { momentOf } from './formats/wall-time.ts';
 import { buildsUpon, continues } from './incremental-parent.ts';
 import type { RunRecord } from './journal.ts';
 import { type ArchivedSegments, mostOlderMs, replayBinlog, replayWal } from './log-chain.ts';
-import { momentOf } from './wall-time.ts';
 
 /**
  * Turns evidence into a recovery point: the moment before which everything that was committed can be restored. It is known only

@@ -1,7 +1,7 @@
 import type { BackupContent } from './evidence.ts';
+import type { BinlogPlace } from './formats/segments.ts';
+import { offsetOfName, wallTime } from './formats/wall-time.ts';
 import { gtidsIn } from './physical.ts';
-import type { BinlogPlace } from './segments.ts';
-import { offsetOfName, wallTime } from './wall-time.ts';
 
 /** Dumps in SQL: the line with which each tool begins a dump, and the line that it writes at the end. */
 const tools = [

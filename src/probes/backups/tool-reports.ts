@@ -2,7 +2,7 @@ import { errorText } from '../../core/errors.ts';
 import type { IntegrityResult } from '../../core/reasons.ts';
 import type { ReportFormat } from './block.ts';
 import { type Artifact, type Evidence, unreadable } from './evidence.ts';
-import { segmentOfLsn, segmentPosition } from './segments.ts';
+import { segmentOfLsn, segmentPosition } from './formats/segments.ts';
 
 /**
  * Parses a tool's report. Throws `evidence_unreadable` if it does not have the form that the tool prints. A failure without a

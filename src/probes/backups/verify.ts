@@ -6,6 +6,9 @@ import { errorText, systemCode } from '../../core/errors.ts';
 import type { IntegrityLevel } from '../../core/reasons.ts';
 import { excerpt } from '../probe.ts';
 import type { ReportFormat } from './block.ts';
+import { readSnapshots, snapshotFault } from './cassandra-backups.ts';
+import { filesOfFlush, flushFault } from './cassandra-incrementals.ts';
+import type { BackupContent, Verifiable, VerifyAnswer } from './evidence.ts';
 import {
   type Compression,
   compressionOf,
@@ -16,10 +19,7 @@ import {
   NoDecompressor,
   type Pace,
   readThrottled,
-} from './byte-stream.ts';
-import { readSnapshots, snapshotFault } from './cassandra-backups.ts';
-import { filesOfFlush, flushFault } from './cassandra-incrementals.ts';
-import type { BackupContent, Verifiable, VerifyAnswer } from './evidence.ts';
+} from './formats/byte-stream.ts';
 import {
   type BackupManifest,
   fileDigest,
@@ -27,12 +27,12 @@ import {
   manifestFault,
   readBackupManifest,
   sidecarChecksum,
-} from './manifest.ts';
-import { type PgDump, pgDumpMagic, readPgDumpContents, verifyPgDump } from './pgdump.ts';
-import type { SegmentsToVerify } from './segments.ts';
+} from './formats/manifest.ts';
+import { type PgDump, pgDumpMagic, readPgDumpContents, verifyPgDump } from './formats/pgdump.ts';
+import type { SegmentsToVerify } from './formats/segments.ts';
+import { joined, type LogRange } from './formats/sstable-statistics.ts';
+import { UnknownFormat } from './formats/wal-segment.ts';
 import { isSqlDump, readSqlDump } from './sql-dump.ts';
-import { joined, type LogRange } from './sstable-statistics.ts';
-import { UnknownFormat } from './wal-segment.ts';
 
 /** A request to the verifying process, as JSON. */
 export interface VerifyRequest extends Verifiable {
@@ -100,7 +100,7 @@ export async function verifyBackup(request: VerifyRequest & Pace): Promise<Verif
 }
 
 async function verifyLog(request: VerifyRequest & Pace, segments: SegmentsToVerify): Promise<VerifyAnswer> {
-  const { readSegmentContents } = await import('./log-segments.ts');
+  const { readSegmentContents } = await import('./formats/log-segments.ts');
   const contents = await readSegmentContents(request, segments);
   return { result: 'ok', msg: `${Object.keys(contents).length} segments read`, segments: contents };
 }
@@ -276,7 +276,7 @@ async function verifyBaseBackup(
   const manifest: BackupManifest = await readBackupManifest(path);
   if (names.some((name) => /\.tar(?:\.(?:gz|zst|lz4))?$/.test(name))) {
     if (level !== 'full') return unknown('tar archives are read at the level full only');
-    const { verifyBaseArchives } = await import('./base-archives.ts');
+    const { verifyBaseArchives } = await import('./formats/base-archives.ts');
     const read = await verifyBaseArchives(path, names, manifest, pace);
     if (read.fault !== undefined) return corrupt(read.fault);
     return ok(`${manifest.files.length} files in archives match the manifest`, {
@@ -301,7 +301,7 @@ async function ownWal(directory: string, pace: Pace): Promise<BackupContent['wal
     .sort();
   const newest = names.at(-1);
   if (newest === undefined) return undefined;
-  const { readSegmentContents } = await import('./log-segments.ts');
+  const { readSegmentContents } = await import('./formats/log-segments.ts');
   return readSegmentContents({ path: directory, ...pace }, { log: 'wal', names, newest });
 }
 
@@ -339,7 +339,7 @@ async function verifyPhysical(
     const unread = notWhole(level);
     return ok('checkpoints, information and the files of each table are there', { ...content, unread });
   }
-  const { verifyInnodbFiles } = await import('./innodb.ts');
+  const { verifyInnodbFiles } = await import('./formats/innodb.ts');
   const { files, pages, unverified } = await verifyInnodbFiles(path, pace);
   if (unverified !== undefined) return unknown(unverified);
   return ok(`${pages} pages in ${files} files of InnoDB match their checksums`, content);

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { LogKind, SegmentsToVerify } from '../../../src/probes/backups/segments.ts';
+import type { LogKind, SegmentsToVerify } from '../../../src/probes/backups/formats/segments.ts';
 import { verifyBackup } from '../../../src/probes/backups/verify.ts';
 import { flip } from '../../flip.ts';
 import { newFolder } from '../../folder.ts';

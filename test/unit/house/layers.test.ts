@@ -41,6 +41,12 @@ describe('the house', () => {
     expect(siblings(allImports())).toEqual([]);
   });
 
+  test('the readers of backup formats do not import what uses them', () => {
+    const users = /^src\/probes\/backups\/[^/]+$/;
+    const isUp = ({ from, to }: Import) => from.startsWith('src/probes/backups/formats/') && users.test(to);
+    expect(allImports().filter(isUp)).toEqual([]);
+  });
+
   test('only main ends the process', () => {
     const enders = sourceFiles('src').filter((file) =>
       /\bprocess\.(exit|abort)\(|\bprocess\.kill\(process\.pid/.test(readFileSync(join(root, file), 'utf8')),

@@ -6,7 +6,7 @@ import { root } from './imports.ts';
 /** Run only in commands, in the process that checks the configuration, and in browsers. */
 const elsewhere = /^agent\/(?:cli|config|admin\/page)\/|(?:^|\/)block\.ts$/;
 /** Names of time zones need the data; a configuration without such a name does not load them. */
-const timeZones = ['agent/verdict/planned-work.ts', 'probes/backups/wall-time.ts'];
+const timeZones = ['agent/verdict/planned-work.ts', 'probes/backups/formats/wall-time.ts'];
 
 test('no code of a running agent loads the data of Intl, which stay in memory: 7 MiB for numbers, 3 MiB to compare', () => {
   const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter(

@@ -1,13 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
+  placeSegments,
+  type Segment,
+  type SegmentContent,
+} from '../../../../src/probes/backups/formats/segments.ts';
+import {
   gapIn,
   lineageOf,
   replayBinlog,
   replayWal,
   type Switch,
 } from '../../../../src/probes/backups/log-chain.ts';
-import { placeSegments, type Segment, type SegmentContent } from '../../../../src/probes/backups/segments.ts';
 import { runs } from '../../../size.ts';
 
 const mib = 2 ** 20;

@@ -3,6 +3,12 @@ import type { BackupType } from '../../../../src/core/reasons.ts';
 import type { Assessment } from '../../../../src/probes/backups/assessment.ts';
 import type { BackupOptions } from '../../../../src/probes/backups/block.ts';
 import type { Artifact, BackupContent, Evidence } from '../../../../src/probes/backups/evidence.ts';
+import {
+  placeSegments,
+  type SegmentContent,
+  segmentOfLsn,
+  segmentPosition,
+} from '../../../../src/probes/backups/formats/segments.ts';
 import type { Switch } from '../../../../src/probes/backups/log-chain.ts';
 import { configurationReadiness, readinessOf } from '../../../../src/probes/backups/readiness.ts';
 import {
@@ -11,12 +17,6 @@ import {
   recoveryPointOf,
   type Standing,
 } from '../../../../src/probes/backups/recovery-point.ts';
-import {
-  placeSegments,
-  type SegmentContent,
-  segmentOfLsn,
-  segmentPosition,
-} from '../../../../src/probes/backups/segments.ts';
 
 const minuteMs = 6e4;
 const hourMs = 60 * minuteMs;

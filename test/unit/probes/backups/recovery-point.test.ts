@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { BackupType } from '../../../../src/core/reasons.ts';
 import type { BackupOptions } from '../../../../src/probes/backups/block.ts';
 import type { Artifact, BackupContent, Evidence } from '../../../../src/probes/backups/evidence.ts';
+import { placeSegments, type SegmentContent } from '../../../../src/probes/backups/formats/segments.ts';
 import type { RunRecord } from '../../../../src/probes/backups/journal.ts';
 import type { ArchivedSegments } from '../../../../src/probes/backups/log-chain.ts';
 import {
@@ -10,7 +11,6 @@ import {
   recoveryPointOf,
   type Standing,
 } from '../../../../src/probes/backups/recovery-point.ts';
-import { placeSegments, type SegmentContent } from '../../../../src/probes/backups/segments.ts';
 
 const minuteMs = 6e4;
 const hourMs = 60 * minuteMs;

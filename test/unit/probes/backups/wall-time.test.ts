@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { isTimeZone, momentOf, offsetOfName, wallTime } from '../../../../src/probes/backups/wall-time.ts';
+import {
+  isTimeZone,
+  momentOf,
+  offsetOfName,
+  wallTime,
+} from '../../../../src/probes/backups/formats/wall-time.ts';
 
 const utc = (text: string) => Date.parse(`${text}Z`);
 const at = (text: string, timeZone?: string, isSummer?: boolean) => {

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { appendFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { makeDirectorySync } from '../../core/make-directory.ts';
+import { makeDirectorySync } from '../../../core/make-directory.ts';
 import type { SegmentContent } from './segments.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { ArchivedLog } from '../stores/store-report.ts';
+import type { ArchivedLog } from '../../stores/store-report.ts';
 import type { WalReading, WalRemainder } from './wal-segment.ts';
 
 /** One archived piece of a write-ahead or binary log. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { basename, join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { errorText, systemCode } from '../../core/errors.ts';
+import { errorText, systemCode } from '../../../core/errors.ts';
 import {
   compressionOf,
   createByteReader,
