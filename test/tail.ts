@@ -21,7 +21,7 @@ import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { onTestFinished } from 'vitest';
 import type { Clock, LogFields } from '../src/core/ports.ts';
-import type { Disk } from '../src/sources/logs/files/disk.ts';
+import type { Disk } from '../src/sources/logs/discovery/disk.ts';
 import { createTailer, type Tailer } from '../src/sources/logs/files/tailer.ts';
 import type { LogsOptions } from '../src/sources/logs/options.ts';
 import type { LineSink, OpenSink, SinkFile } from '../src/sources/logs/sink.ts';

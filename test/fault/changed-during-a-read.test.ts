@@ -1,6 +1,6 @@
 import { appendFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
+import { type Disk, systemDisk } from '../../src/sources/logs/discovery/disk.ts';
 import { createTail, numbered } from '../tail.ts';
 
 /** A disk that calls `disturb` at each read of more than the beginning of a file. */

@@ -1,6 +1,6 @@
 import { appendFileSync, copyFileSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
+import { type Disk, systemDisk } from '../../src/sources/logs/discovery/disk.ts';
 import { createTail, numbered, tailOf } from '../tail.ts';
 
 /** A disk that calls `before` with each path that is opened. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type FileStat, systemDisk } from '../../src/sources/logs/files/disk.ts';
+import { type FileStat, systemDisk } from '../../src/sources/logs/discovery/disk.ts';
 import { createTail, numbered } from '../tail.ts';
 
 test.each(['logs/app.log', 'logs/*/app.log', 'logs/**/*.log', '*/x/app.log'])('for %s', async (pattern) => {

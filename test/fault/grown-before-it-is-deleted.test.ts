@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
+import { type Disk, systemDisk } from '../../src/sources/logs/discovery/disk.ts';
 import { createTail, numbered } from '../tail.ts';
 
 test('a file that was last seen while another one was looked for, and is deleted before it is read: what it had grown by counts as skipped', async () => {

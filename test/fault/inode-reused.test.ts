@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { type Disk, type FileStat, systemDisk } from '../../src/sources/logs/files/disk.ts';
+import { type Disk, type FileStat, systemDisk } from '../../src/sources/logs/discovery/disk.ts';
 import { createRecorder, createTail, numbered, type Recorder, tailOf } from '../tail.ts';
 
 /** A disk on which files have other inodes than the real ones. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
+import { type Disk, systemDisk } from '../../src/sources/logs/discovery/disk.ts';
 import { createTail, numbered } from '../tail.ts';
 
 test('a file that was looked up and not read is counted from its archive, and nothing counts as skipped', async () => {

@@ -1,6 +1,6 @@
 import { linkSync, mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { systemDisk } from '../../src/sources/logs/files/disk.ts';
+import { systemDisk } from '../../src/sources/logs/discovery/disk.ts';
 import { createTail, numbered, type Tail } from '../tail.ts';
 
 function swing(tail: Tail, link: string, target: string, way: 'rename' | 'unlink' = 'rename'): void {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
+import { type Disk, systemDisk } from '../../src/sources/logs/discovery/disk.ts';
 import { createTail } from '../tail.ts';
 
 /** The lines begin with the same 16 bytes, as lines with timestamps do. */

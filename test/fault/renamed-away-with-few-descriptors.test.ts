@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { systemDisk } from '../../src/sources/logs/files/disk.ts';
+import { systemDisk } from '../../src/sources/logs/discovery/disk.ts';
 import { createTail, numbered } from '../tail.ts';
 
 // Once it is closed, a file in a directory that no scan lists cannot be found again.

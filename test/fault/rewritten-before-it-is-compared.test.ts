@@ -1,6 +1,6 @@
 import { copyFileSync, utimesSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
+import { type Disk, systemDisk } from '../../src/sources/logs/discovery/disk.ts';
 import { createTail, numbered, type Tail, tailOf } from '../tail.ts';
 
 /** A disk that calls the function in `next` once, before the next read. */

@@ -1,8 +1,8 @@
 import { copyFileSync, linkSync, renameSync, symlinkSync, truncateSync, utimesSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { systemDisk } from '../../src/sources/logs/discovery/disk.ts';
+import { createSchedule } from '../../src/sources/logs/discovery/schedule.ts';
 import { createComparedFiles, createContents } from '../../src/sources/logs/files/contents.ts';
-import { systemDisk } from '../../src/sources/logs/files/disk.ts';
-import { createSchedule } from '../../src/sources/logs/files/schedule.ts';
 import { manualClock } from '../clock.ts';
 import { createTail, numbered, type Tail, tailOf } from '../tail.ts';
 

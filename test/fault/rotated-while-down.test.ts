@@ -1,6 +1,6 @@
 import { copyFileSync, truncateSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { type FileStat, systemDisk } from '../../src/sources/logs/files/disk.ts';
+import { type FileStat, systemDisk } from '../../src/sources/logs/discovery/disk.ts';
 import { createTail, numbered, type Tail, tailOf } from '../tail.ts';
 
 function rotate(tail: Tail, generation: number): void {

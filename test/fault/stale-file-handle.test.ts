@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
+import { type Disk, systemDisk } from '../../src/sources/logs/discovery/disk.ts';
 import { createTail, numbered, tailOf } from '../tail.ts';
 
 const fault = (code: string) => Object.assign(new Error(`${code}: played`), { code });

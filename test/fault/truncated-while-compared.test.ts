@@ -1,6 +1,6 @@
 import { copyFileSync, truncateSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { type Disk, systemDisk } from '../../src/sources/logs/files/disk.ts';
+import { type Disk, systemDisk } from '../../src/sources/logs/discovery/disk.ts';
 import { createTail, numbered } from '../tail.ts';
 
 const banner = '='.repeat(1600);

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { type FSWatcher, mkdirSync, type watch } from 'node:fs';
 import { expect, test } from 'vitest';
-import { createDoorbell } from '../../src/sources/logs/files/schedule.ts';
+import { createDoorbell } from '../../src/sources/logs/discovery/schedule.ts';
 import { createTail } from '../tail.ts';
 
 function fault(code: string): Error {

@@ -1,4 +1,4 @@
-import type { Disk, Entry, FileStat } from '../../src/sources/logs/files/disk.ts';
+import type { Disk, Entry, FileStat } from '../../src/sources/logs/discovery/disk.ts';
 
 /** A file's bytes. Its number is given to another file once no name and no descriptor is left. */
 export interface ModelFile {

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
-import { createDiscovery } from '../../sources/logs/files/discovery.ts';
-import { systemDisk } from '../../sources/logs/files/disk.ts';
-import { compilePatterns, type Glob } from '../../sources/logs/files/patterns.ts';
+import { createDiscovery } from '../../sources/logs/discovery/discovery.ts';
+import { systemDisk } from '../../sources/logs/discovery/disk.ts';
+import { compilePatterns, type Glob } from '../../sources/logs/discovery/patterns.ts';
 import { unreadableFile } from './environment.ts';
 import { type MapNode, placedFault, placeOf, type TreePath } from './tree.ts';
 import type { AgentConfig, PlacedFault } from './types.ts';

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { AgentError } from '../../core/errors.ts';
 import { isForbiddenTag } from '../../core/labels.ts';
 import { ascending, interval, parsedAs } from '../../core/text-formats.ts';
-import { anyDepth, type Glob, parseGlob } from './files/patterns.ts';
+import { anyDepth, type Glob, parseGlob } from './discovery/patterns.ts';
 import type { LogRule, LogsOptions } from './options.ts';
 
 /** A fault inside a rule; `message` is `what is wrong; what is allowed`. */

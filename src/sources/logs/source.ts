@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream';
 import { errorText } from '../../core/errors.ts';
 import type { Clock, Durable, Log, Source } from '../../core/ports.ts';
-import type { Disk } from './files/disk.ts';
-import type { PassedOver } from './files/patterns.ts';
-import { createDoorbell, createSchedule } from './files/schedule.ts';
+import type { Disk } from './discovery/disk.ts';
+import type { PassedOver } from './discovery/patterns.ts';
+import { createDoorbell, createSchedule } from './discovery/schedule.ts';
 import { createTailer, type FollowedFile, type ReportLag } from './files/tailer.ts';
 import type { LogsOptions } from './options.ts';
 import type { LineSink, OpenSink, OpenSinks } from './sink.ts';

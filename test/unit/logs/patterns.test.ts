@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { expandBraces, parseExclude, parseGlob } from '../../../src/sources/logs/files/patterns.ts';
+import { expandBraces, parseExclude, parseGlob } from '../../../src/sources/logs/discovery/patterns.ts';
 
 const matches = (pattern: string, path: string) =>
   parseGlob(pattern, '/cwd').some((glob) => glob.matches(path));

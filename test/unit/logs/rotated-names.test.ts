@@ -4,7 +4,7 @@ import {
   byRestartAndAge,
   isCompressed,
   isRotationOf,
-} from '../../../src/sources/logs/files/rotated-names.ts';
+} from '../../../src/sources/logs/discovery/rotated-names.ts';
 
 test.each([
   ['app.log.1', 'app.log', true],

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { FSWatcher, watch } from 'node:fs';
 import { expect, test } from 'vitest';
-import { createDoorbell, createSchedule } from '../../../src/sources/logs/files/schedule.ts';
+import { createDoorbell, createSchedule } from '../../../src/sources/logs/discovery/schedule.ts';
 import { manualClock } from '../../clock.ts';
 
 const log = { write: () => {}, named: () => log };

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Clock, Stop } from '../../../core/ports.ts';
-import { compilePatterns, type Patterns } from '../files/patterns.ts';
+import { compilePatterns, type Patterns } from '../discovery/patterns.ts';
 import type { FollowedFile } from '../files/tailer.ts';
 import type { LogsSelection } from '../source.ts';
 import { createDeletedFiles, type DeletedFile } from './deleted-files.ts';

@@ -1,6 +1,8 @@
 import { basename } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { SkipReason } from '../../../core/reasons.ts';
+import { fileKey, type Sighting, startsAtEnd } from '../discovery/picture.ts';
+import { isCompressed, isSameLog } from '../discovery/rotated-names.ts';
 import { type Content, identifyingBytes, learn, marksAgree, noChain } from './chain.ts';
 import type { Action, FileFacts } from './decision.ts';
 import {
@@ -14,9 +16,7 @@ import {
   unreadBytes,
 } from './generation.ts';
 import type { Generations } from './generations.ts';
-import { fileKey, type Sighting, startsAtEnd } from './picture.ts';
 import type { Places, ScanDeps } from './places.ts';
-import { isCompressed, isSameLog } from './rotated-names.ts';
 
 /** How many copies of a generation's first few bytes are remembered. */
 const partsLimit = 4;

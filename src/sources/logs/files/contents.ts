@@ -1,12 +1,12 @@
 import { basename, dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { systemCode } from '../../../core/errors.ts';
+import { checked, type Disk, type FileStat, type Problems, saysAbsent } from '../discovery/disk.ts';
+import { fileKey } from '../discovery/picture.ts';
+import { isSameLog } from '../discovery/rotated-names.ts';
+import type { Slices } from '../discovery/schedule.ts';
 import { type Content, headBytes, tailBytes } from './chain.ts';
-import { checked, type Disk, type FileStat, type Problems, saysAbsent } from './disk.ts';
 import { inflated, inflateSmall, isGzipStart, outlineOf } from './gzip.ts';
-import { fileKey } from './picture.ts';
-import { isSameLog } from './rotated-names.ts';
-import type { Slices } from './schedule.ts';
 
 /** A file as a scan saw it, under each of its names. */
 export interface Seen {

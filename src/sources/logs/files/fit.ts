@@ -1,4 +1,5 @@
 import { basename, dirname } from 'node:path';
+import { firstEntryMs, isSameLog } from '../discovery/rotated-names.ts';
 import {
   type Content,
   identifyingBytes,
@@ -10,7 +11,6 @@ import {
 } from './chain.ts';
 import { type Answer, type Ask, type FileFacts, isContent, type World } from './decision.ts';
 import { countedBytes, type Generation, isStrong, knownBytes } from './generation.ts';
-import { firstEntryMs, isSameLog } from './rotated-names.ts';
 
 /*
  * The rules for one pair: whether a file may hold a generation that is lost or has ended, and how well it fits.

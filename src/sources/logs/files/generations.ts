@@ -1,5 +1,5 @@
+import { fileKey } from '../discovery/picture.ts';
 import type { Generation, Known, LostBy, Place } from './generation.ts';
-import { fileKey } from './picture.ts';
 
 /** How many deleted files have their content remembered, for copies that appear later. */
 const deletedLimit = 128;

@@ -1,10 +1,16 @@
 import { basename, dirname } from 'node:path';
+import type { Picture, Sighting } from '../discovery/picture.ts';
+import {
+  type Aged,
+  byRestartAndAge,
+  isBetween,
+  isRotationOf,
+  rotatedFrom,
+} from '../discovery/rotated-names.ts';
 import { groupBy } from './decision.ts';
 import type { Generation } from './generation.ts';
 import type { Generations } from './generations.ts';
-import type { Picture, Sighting } from './picture.ts';
 import type { ScanDeps } from './places.ts';
-import { type Aged, byRestartAndAge, isBetween, isRotationOf, rotatedFrom } from './rotated-names.ts';
 
 /**
  * Rotation groups. A group has the path that a pattern matches and every name that a rotation gives to what was written there. It

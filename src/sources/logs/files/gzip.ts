@@ -1,7 +1,7 @@
 import { constants, crc32, createGunzip, gunzipSync } from 'node:zlib';
 import { systemCode } from '../../../core/errors.ts';
+import type { Disk, Problems } from '../discovery/disk.ts';
 import { covered, headBytes, learn, tailBytes } from './chain.ts';
-import type { Disk, Problems } from './disk.ts';
 import { type Generation, noBytes } from './generation.ts';
 import type { Generations } from './generations.ts';
 import type { OpenFiles } from './open-files.ts';

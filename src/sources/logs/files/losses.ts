@@ -1,12 +1,12 @@
 import { basename, dirname } from 'node:path';
+import type { Disk, FileStat } from '../discovery/disk.ts';
+import { fileKey, type Sighting } from '../discovery/picture.ts';
+import { rotatedFrom } from '../discovery/rotated-names.ts';
 import type { Apply } from './apply.ts';
-import type { Disk, FileStat } from './disk.ts';
 import { type Generation, isBlank, knownBytes } from './generation.ts';
 import type { Generations } from './generations.ts';
 import { isListingSettled, type Observed, seesDirectory } from './observe.ts';
-import { fileKey, type Sighting } from './picture.ts';
 import type { ScanDeps } from './places.ts';
-import { rotatedFrom } from './rotated-names.ts';
 
 /**
  * The time between two settled listings without a lost generation after which it is given up. Listings of one scan follow each

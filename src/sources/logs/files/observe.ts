@@ -1,15 +1,15 @@
 import { basename, dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
+import { type Disk, type FileStat, statReal } from '../discovery/disk.ts';
+import type { DirectoryPicture, Picture, Sighting } from '../discovery/picture.ts';
+import { isRotationOf, isSameLog } from '../discovery/rotated-names.ts';
 import type { Apply } from './apply.ts';
 import { type Content, compare, identifyingBytes, learn, marksAgree, tailBytes } from './chain.ts';
 import type { Seen } from './contents.ts';
 import type { Answer, Ask } from './decision.ts';
-import { type Disk, type FileStat, statReal } from './disk.ts';
 import { type Generation, isStale, isUnread, knownBytes, type Place, seenBytes } from './generation.ts';
 import type { Groups } from './groups.ts';
-import type { DirectoryPicture, Picture, Sighting } from './picture.ts';
 import type { Places, ScanDeps } from './places.ts';
-import { isRotationOf, isSameLog } from './rotated-names.ts';
 
 /** What one scan has seen. */
 export interface Observed {

@@ -1,6 +1,6 @@
 import { systemCode } from '../../../core/errors.ts';
 import type { Log } from '../../../core/ports.ts';
-import { checked, type Disk, type Problems, statReal } from './disk.ts';
+import { checked, type Disk, type Problems, statReal } from '../discovery/disk.ts';
 import type { Place } from './generation.ts';
 
 /**

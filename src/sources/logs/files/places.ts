@@ -1,15 +1,15 @@
 import { basename, dirname } from 'node:path';
 import type { Clock, Log } from '../../../core/ports.ts';
+import { type Disk, type FileStat, statReal } from '../discovery/disk.ts';
+import type { Patterns } from '../discovery/patterns.ts';
+import { fileKey, isFileAt, type Sighting } from '../discovery/picture.ts';
+import { isBetween, isRotationOf } from '../discovery/rotated-names.ts';
+import type { Slices } from '../discovery/schedule.ts';
 import type { ComparedFiles, Contents } from './contents.ts';
-import { type Disk, type FileStat, statReal } from './disk.ts';
 import { type Generation, isUnread, newPlace, type Place } from './generation.ts';
 import type { Generations } from './generations.ts';
 import type { OpenFiles } from './open-files.ts';
-import type { Patterns } from './patterns.ts';
-import { fileKey, isFileAt, type Sighting } from './picture.ts';
 import type { Reader } from './reader.ts';
-import { isBetween, isRotationOf } from './rotated-names.ts';
-import type { Slices } from './schedule.ts';
 import type { Sinks } from './sinks.ts';
 
 /** What the stages of a scan are built from. */

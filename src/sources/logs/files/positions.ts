@@ -1,5 +1,5 @@
+import type { Disk } from '../discovery/disk.ts';
 import { createPositionsEncoder, decodePositions, type Recorded, recordOf } from './checkpoint.ts';
-import type { Disk } from './disk.ts';
 import type { Generation, Place } from './generation.ts';
 import type { ScanDeps } from './places.ts';
 

@@ -1,7 +1,7 @@
 import { AgentError, systemCode } from '../../../core/errors.ts';
 import type { Clock } from '../../../core/ports.ts';
+import type { Disk, Problems } from '../discovery/disk.ts';
 import { covered, headBytes, learn, marksAgree, tailBytes } from './chain.ts';
-import type { Disk, Problems } from './disk.ts';
 import { type Generation, isUnread, knownBytes } from './generation.ts';
 import type { Generations } from './generations.ts';
 import { createArchiveReader, isGzipStart, type Turn } from './gzip.ts';

@@ -1,4 +1,5 @@
 import { dirname } from 'node:path';
+import { noPicture, type Picture } from '../discovery/picture.ts';
 import { type Apply, createApply } from './apply.ts';
 import { type Answer, batchesOf, type FileFacts } from './decision.ts';
 import { type Generation, isStale, knownBytes, noBytes, seenBytes, unreadBytes } from './generation.ts';
@@ -7,7 +8,6 @@ import { createGroups, type Groups } from './groups.ts';
 import { createLosses, type Glimpse, type Glimpses } from './losses.ts';
 import { match } from './match.ts';
 import { createObserve, type Observe, type Observed, postpone } from './observe.ts';
-import { noPicture, type Picture } from './picture.ts';
 import { createPlaces, type ScanDeps } from './places.ts';
 import {
   createUnknownFiles,

@@ -1,22 +1,22 @@
 import type { Clock, Durable, Log } from '../../../core/ports.ts';
+import { createDiscovery } from '../discovery/discovery.ts';
+import { createProblems, type Disk, type Problems, systemDisk } from '../discovery/disk.ts';
+import { compilePatterns, type PassedOver, type Patterns } from '../discovery/patterns.ts';
+import { noPicture } from '../discovery/picture.ts';
+import { createSlices, type Slices } from '../discovery/schedule.ts';
 import type { LogsOptions } from '../options.ts';
 import type { OpenSink, OpenSinks } from '../sink.ts';
 import { createComparedFiles, createContents } from './contents.ts';
-import { createDiscovery } from './discovery.ts';
-import { createProblems, type Disk, type Problems, systemDisk } from './disk.ts';
 import { createDrain } from './drain.ts';
 import { type Generation, isStale } from './generation.ts';
 import { createGenerations, type Generations } from './generations.ts';
 import { homesOf, targetsOf } from './groups.ts';
 import { createGlimpses } from './losses.ts';
 import { createOpenFiles } from './open-files.ts';
-import { compilePatterns, type PassedOver, type Patterns } from './patterns.ts';
-import { noPicture } from './picture.ts';
 import type { ScanDeps } from './places.ts';
 import { createPositions } from './positions.ts';
 import { createReader } from './reader.ts';
 import { createScan } from './scan.ts';
-import { createSlices, type Slices } from './schedule.ts';
 import { createSinks } from './sinks.ts';
 
 interface TailerOptions {

@@ -1,12 +1,12 @@
 import { basename, dirname } from 'node:path';
+import { fileKey, type Sighting, startsAtEnd } from '../discovery/picture.ts';
+import { firstEntryMs, isCompressed, isForeign, plainNamesOf } from '../discovery/rotated-names.ts';
 import { type Content, isTar } from './chain.ts';
 import { type Action, type Answer, type FileFacts, groupBy, type World } from './decision.ts';
 import { type Generation, isBlank, type Known, noBytes } from './generation.ts';
 import type { Generations } from './generations.ts';
 import { areNamesReliable, type Observed } from './observe.ts';
-import { fileKey, type Sighting, startsAtEnd } from './picture.ts';
 import type { ScanDeps } from './places.ts';
-import { firstEntryMs, isCompressed, isForeign, plainNamesOf } from './rotated-names.ts';
 
 /** How long after its last change a file may be an unfinished copy or archive. */
 export const unfinishedMs = 10_000;
