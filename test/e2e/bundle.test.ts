@@ -95,7 +95,7 @@ test('a fault in the configuration does not leave the running agent out', async 
   const agent = await startAgent(file);
   const [, port] = agent.address('admin').split(':');
   writeFileSync(file, configuration(port!, 'hearbeat: 1\n'));
-  const { status, stdout } = command(['bundle', '-c', file]);
+  const { status, stdout } = command(['bundle', '-c', file, '--out', '-']);
   await agent.end();
   expect(status).toBe(2);
   const parts = JSON.parse(stdout);

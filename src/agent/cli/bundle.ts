@@ -79,7 +79,7 @@ export const bundle = command({ name: 'bundle', usage, options }, async (values,
     status: await orWhy(async () => ask(await target())),
   };
   const text = `${JSON.stringify(parts, masker(secrets), 2)}\n`;
-  if (values.out === undefined) io.stdout(text);
+  if (values.out === undefined || values.out === '-') io.stdout(text);
   else write(resolve(io.cwd, values.out), text);
   if (faults.length === 0) return 0;
   const count = `${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}`;

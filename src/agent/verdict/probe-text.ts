@@ -13,14 +13,17 @@ const connectionTexts: Readonly<Record<string, readonly [alone: string, before: 
   ETIMEDOUT: ['no answer', 'no answer from'],
   ENOTFOUND: ['no address found', 'no address found for'],
 };
-const connectionError = /\b(?:connect|getaddrinfo) (E[A-Z]+)\b(?: (?=\S))?/g;
+const connectionError = /\b(?:connect|getaddrinfo) (E[A-Z]+)\b(?: (\S+))?/g;
+
+/** An IPv6 address and a port, which Node writes without brackets. */
+const bareAddress = /^((?:[\da-f]*:){2,}[\da-f]*):(\d+)\b/;
 
 /** The message of a probe, with system errors in plain words: `connection refused by 127.0.0.1:5432`. */
 export const messageOf = (msg: string): string =>
-  msg.replace(connectionError, (text: string, code: string) => {
+  msg.replace(connectionError, (text: string, code: string, address?: string) => {
     const [alone, before] = connectionTexts[code] ?? [];
     if (alone === undefined) return text;
-    return text.endsWith(' ') ? `${before} ` : alone;
+    return address === undefined ? alone : `${before} ${address.replace(bareAddress, '[$1]:$2')}`;
   });
 
 /** The reason and the message of a probe's last result. The reason is left out if the message contains its words. */
