@@ -1,5 +1,5 @@
 import type { Evidence, StatusFacts } from '../report.ts';
-import { canCause, type Explained, explained, type IsInTime, isCauseAt, mostCauses } from './causes.ts';
+import { type Explained, type IsInTime, isCauseAt, mostCauses, wouldExplain } from './causes.ts';
 import { leastPauseMs, rateMs } from './condition.ts';
 import { lookBackMs } from './conditions.ts';
 import {
@@ -85,11 +85,6 @@ const endOf = ({ lastMs }: Pick<ExplainedBy, 'lastMs'>, nowMs: number): number =
 /** When a cause ended; undefined while it is seen and something happens. */
 const overMs = (known: ExplainedBy, isSeen: boolean, nowMs: number): number | undefined =>
   known.endMs ?? (isSeen && nowMs < (known.lastMs ?? nowMs) + leastPauseMs ? undefined : endOf(known, nowMs));
-
-/** Whether one problem would explain another problem if both were seen now. */
-const wouldExplain = (cause: Begun, effect: Begun, facts: StatusFacts): boolean =>
-  canCause(cause.kind, effect.kind) &&
-  explained([cause, effect], facts).some(({ causedBy }) => causedBy === idOf(cause));
 
 export function createAftermath(): Aftermath {
   /** The cause of each problem, by the line of the problem. */

@@ -20,7 +20,9 @@ export function alike(causes: readonly Problem[]): Alike[] {
   const groups = new Map<string, Problem[]>();
   for (const cause of causes) {
     const key = `${cause.kind} ${cause.severity}`;
-    groups.set(key, [...(groups.get(key) ?? []), cause]);
+    const group = groups.get(key) ?? [];
+    groups.set(key, group);
+    group.push(cause);
   }
   return [...groups.values()].flatMap((group) =>
     group.length > mostApart ? [rowOf(group)] : group.map((one) => rowOf([one])),

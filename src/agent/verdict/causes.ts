@@ -1,10 +1,11 @@
 import { dirname } from 'node:path';
 import { compareText } from '../../core/labels.ts';
 import type { ScrapeFailureReason } from '../../core/reasons.ts';
-import type { StatusFacts } from '../report.ts';
+import type { ProbeStatus, StatusFacts } from '../report.ts';
 import { leastPauseMs } from './condition.ts';
 import { type Begun, dependentReasons, idOf, isFatal, isOwnReason, shownSinceMs } from './found.ts';
 import { type KindOfProblem, kinds, placeOf, processFaults } from './kinds.ts';
+import { isPassing, onceOf, probeNamed } from './named.ts';
 import { checkSource } from './store-evidence.ts';
 import { isIndependent, isWhy } from './unread.ts';
 
@@ -73,9 +74,9 @@ interface StoreDetails {
  * Whether a store is a standby of another store, and does not keep up with it. A standby knows its primary by its identity, or
  * only by its address.
  */
-const isStandby: Related = (cause, effect, { probes }) => {
+const isStandby: Related = (cause, effect, facts) => {
   const detailsOf = (probe: string | undefined): StoreDetails =>
-    probes.find(({ name }) => name === probe)?.last?.details ?? {};
+    probeNamed(facts, probe)?.last?.details ?? {};
   const { follows = [] } = detailsOf(effect.about.probe);
   const { identity, address } = detailsOf(cause.about.probe);
   const isReplica = effect.from?.includes(checkSource(effect.about.probe!, 'replica')) ?? false;
@@ -110,10 +111,6 @@ const mayBeGone: ReadonlySet<string> = new Set<ScrapeFailureReason>([
   ...(['refused', 'unreachable', 'reset', 'too_slow'] as const),
 ]);
 
-/** Whether a role passed its last health check. */
-export const isPassing = (role: string | undefined, { probes }: Pick<StatusFacts, 'probes'>): boolean =>
-  probes.some(({ name, last }) => name === `health/${role}` && last?.ok === true);
-
 /** Matches log texts in which a role blames its store. */
 const blamesStore =
   /persist|database|sql|cassandra|\bstore\b|shard|connection|dial tcp|timed? ?out|unavailable|schema/i;
@@ -128,12 +125,15 @@ function blamesItself({ evidence }: Begun): boolean {
 
 const saysFatal = ({ evidence }: Begun): boolean => evidence.some(isFatal);
 
-/** Whether the process of the role is gone, and at least half of all roles are gone, too. */
-const isGoneWithOthers: Related = (_cause, effect, { probes }) => {
+/** Whether the processes of at least half of all roles are gone. */
+const areGone = onceOf((probes: readonly ProbeStatus[]): boolean => {
   const roles = probes.filter(({ kind, last }) => kind === 'health' && last);
-  const gone = roles.filter(({ last }) => last!.reason === 'refused').length;
-  return effect.reason === 'refused' && gone * 2 >= roles.length && !blamesItself(effect);
-};
+  return roles.filter(({ last }) => last!.reason === 'refused').length * 2 >= roles.length;
+});
+
+/** Whether the process of the role is gone, and at least half of all roles are gone, too. */
+const isGoneWithOthers: Related = (_cause, effect, { probes }) =>
+  effect.reason === 'refused' && areGone(probes) && !blamesItself(effect);
 
 /**
  * Whether a store can explain the state of a role. If a process is gone while others live, the store that all of them use is not
@@ -316,18 +316,18 @@ function isBefore(cause: Begun, effect: Begun): boolean {
   return order < 0 || (cause.kind === 'scrape_down' && rankOf(cause) < rankOf(effect));
 }
 
-/** The rules by `CAUSE EFFECT`. They are indexed because thousands of problems are compared. */
-const relations = new Map<string, Related[]>();
+/** The relations by effect and cause. They are indexed because thousands of problems are compared. */
+const relations = new Map<KindOfProblem, Map<KindOfProblem, Related[]>>();
 for (const { causes, effects, related } of rules)
-  for (const cause of causes)
-    for (const effect of effects) {
-      const pair = `${cause} ${effect}`;
-      relations.set(pair, [...(relations.get(pair) ?? []), related]);
-    }
+  for (const effect of effects) {
+    const byCause = relations.get(effect) ?? new Map<KindOfProblem, Related[]>();
+    relations.set(effect, byCause);
+    for (const cause of causes) byCause.set(cause, [...(byCause.get(cause) ?? []), related]);
+  }
 
 /** Whether a problem of one kind can explain a problem of another kind, if the two are related. */
 export const canCause = (cause: KindOfProblem, effect: KindOfProblem): boolean =>
-  relations.has(`${cause} ${effect}`);
+  relations.get(effect)?.has(cause) ?? false;
 
 /** How late a check may notice something beside its interval and its timeout. */
 const checkDelayMs = 15_000;
@@ -340,9 +340,9 @@ const shownAtOnce: ReadonlySet<KindOfProblem> = new Set(['role_down', 'role_fail
  * anything. Then the effect has a cause of its own: a standby lagged before its primary was gone. A role that blames another part
  * may notice the faults of that part long before a check does.
  */
-function wasWell(cause: Begun, effect: Begun, { probes }: StatusFacts): boolean {
+function wasWell(cause: Begun, effect: Begun, facts: StatusFacts): boolean {
   if (!shownAtOnce.has(effect.kind)) return false;
-  const check = probes.find(({ name }) => name === cause.about.probe);
+  const check = probeNamed(facts, cause.about.probe);
   if (!check || dependentReasons.has(effect.reason ?? '') || saysFatal(effect)) return false;
   const lateMs = check.intervalMs + check.timeoutMs + checkDelayMs;
   return shownSinceMs(effect) + lateMs < cause.sinceMs;
@@ -361,12 +361,16 @@ function hadEnded({ lastMs, about }: Begun, effect: Begun): boolean {
   return (effect.newSinceMs ?? shownSinceMs(effect)) >= lastMs + leastPauseMs;
 }
 
+/** What is asked of most pairs comes first. */
 const followsFrom = (effect: Begun, cause: Begun, facts: StatusFacts, isInTime: IsInTime): boolean =>
+  canCause(cause.kind, effect.kind) &&
   isBefore(cause, effect) &&
+  relations
+    .get(effect.kind)!
+    .get(cause.kind)!
+    .some((related) => related(cause, effect, facts)) &&
   !hadEnded(cause, effect) &&
   !wasWell(cause, effect, facts) &&
-  (relations.get(`${cause.kind} ${effect.kind}`)?.some((related) => related(cause, effect, facts)) ??
-    false) &&
   isInTime(cause, effect);
 
 function explains(cause: Begun, effect: Begun, facts: StatusFacts, isInTime: IsInTime): boolean {
@@ -380,6 +384,10 @@ function explains(cause: Begun, effect: Begun, facts: StatusFacts, isInTime: IsI
     ) === true;
   return silences(cause, effect) || (follows(effect, cause) && !silences(effect, cause));
 }
+
+/** Whether one problem would explain another problem if both were seen now. */
+export const wouldExplain = (cause: Begun, effect: Begun, facts: StatusFacts): boolean =>
+  explains(cause, effect, facts, byStart) && !explains(effect, cause, facts, byStart);
 
 const severities = { critical: 0, warning: 1 } as const;
 
@@ -396,34 +404,49 @@ export function explained(
   isInTime: IsInTime = byStart,
 ): Explained[] {
   const inOrder = [...all].sort((a, b) => placeOf(a.kind) - placeOf(b.kind) || a.sinceMs - b.sinceMs);
+  const candidates = inOrder.slice(0, mostCauses);
   const roots: Begun[] = [];
   const folded = new Map<Begun, Begun[]>();
   for (const effect of inOrder) {
-    const cause = rootOf(effect, inOrder, (cause, of) => explains(cause, of, facts, isInTime));
+    const cause = rootOf(effect, candidates, (cause, of) => explains(cause, of, facts, isInTime));
+    const effects = folded.get(cause) ?? [];
+    folded.set(cause, effects);
     if (cause === effect) roots.push(effect);
-    folded.set(cause, [...(folded.get(cause) ?? []), ...(cause === effect ? [] : [effect])]);
+    else effects.push(effect);
   }
-  const worst = (root: Begun) =>
-    Math.min(...[root, ...folded.get(root)!].map(({ kind }) => severities[kinds[kind].severity]));
-  roots.sort((a, b) => worst(a) - worst(b));
-  return roots.flatMap((root) => [
-    { found: root },
-    ...folded.get(root)!.map((found) => ({ found, causedBy: idOf(root) })),
-  ]);
+  const worst = new Map(
+    roots.map((root) => [
+      root,
+      Math.min(...[root, ...folded.get(root)!].map(({ kind }) => severities[kinds[kind].severity])),
+    ]),
+  );
+  roots.sort((a, b) => worst.get(a)! - worst.get(b)!);
+  return roots.flatMap((root) => {
+    const causedBy = idOf(root);
+    return [{ found: root }, ...folded.get(root)!.map((found) => ({ found, causedBy }))];
+  });
 }
 
-/** The root cause of a problem: follows the causes up to a problem that nothing explains. */
+/**
+ * The root cause of a problem: follows the causes up to a problem that nothing explains. Causes may form a circle: a large heap
+ * explains pauses, they explain that the role is down, and that explains why the heap cannot be read. Of a circle the first
+ * problem that can be read is the cause.
+ */
 function rootOf(
   effect: Begun,
-  inOrder: readonly Begun[],
+  candidates: readonly Begun[],
   isExplainedBy: (cause: Begun, effect: Begun) => boolean,
 ): Begun {
-  let at = effect;
-  // No chain is longer than all problems.
-  for (const _ of inOrder) {
-    const cause = inOrder.slice(0, mostCauses).find((one) => isExplainedBy(one, at));
-    if (!cause) break;
-    at = cause;
+  const chain = [effect];
+  for (;;) {
+    const at = chain.at(-1)!;
+    const cause = candidates.find((one) => isExplainedBy(one, at));
+    if (!cause) return at;
+    const start = chain.indexOf(cause);
+    if (start >= 0) {
+      const circle = candidates.filter((one) => chain.indexOf(one) >= start);
+      return circle.find(({ unread }) => !unread) ?? circle[0]!;
+    }
+    chain.push(cause);
   }
-  return at;
 }

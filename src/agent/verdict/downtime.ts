@@ -1,9 +1,10 @@
 import type { StatusFacts } from '../report.ts';
-import { isCauseAt, isPassing } from './causes.ts';
+import { isCauseAt } from './causes.ts';
 import { leastPauseMs } from './condition.ts';
 import { longestPauseMs } from './conditions.ts';
 import { type Begun, dependentReasons, type Found, isOwnReason, lineOf } from './found.ts';
 import { processFaults } from './kinds.ts';
+import { isPassing } from './named.ts';
 
 const isOfProcess: ReadonlySet<string> = new Set(processFaults);
 

@@ -2,9 +2,10 @@ import { dirname } from 'node:path';
 import type { BackupFailureReason } from '../../core/reasons.ts';
 import type { Evidence, LogFaultReport, ProbeStatus, StatusFacts } from '../report.ts';
 import { agentProblems, expiryOf } from './agent-evidence.ts';
-import { isEarlyEnough, isPassing } from './causes.ts';
+import { isEarlyEnough } from './causes.ts';
 import type { Found } from './found.ts';
 import { alertNamed, firstStepsFor, type KindOfProblem, kinds, limitOf } from './kinds.ts';
+import { isPassing, pageOf, probeNamed } from './named.ts';
 import { downKinds, failoverOf, messageOf, phaseOf, reasonOf, subjectOf } from './probe-text.ts';
 import { type BackedUp, backedUpIn, storeProblems } from './store-evidence.ts';
 import { valueProblems, withLastWords } from './value-evidence.ts';
@@ -228,37 +229,34 @@ function probeProblems(probe: Checked, { facts, nowMs, backedUp, clusterCount }:
  * Whether the health check of a role passes, and passed before its page was lost, and the page was tried again after a check. A role
  * that crashes again and again may be gone between two checks.
  */
-const isWellWithout = (
+function isWellWithout(
   { service, failingSinceMs: lostMs = Number.POSITIVE_INFINITY, lastFailure }: StatusFacts['scrapes'][number],
-  probes: readonly ProbeStatus[],
-): boolean =>
-  probes.some(
-    ({ name, last, since, intervalMs }) =>
-      name === `health/${service}` &&
-      last?.ok === true &&
-      Date.parse(since ?? '') <= lostMs &&
-      Math.min(Date.parse(last.at), lastFailure?.atMs ?? 0) >= lostMs + intervalMs,
-  );
+  facts: StatusFacts,
+): boolean {
+  const health = probeNamed(facts, `health/${service}`);
+  if (health?.last?.ok !== true) return false;
+  const { last, since = '', intervalMs } = health;
+  const triedMs = Math.min(Date.parse(last.at), lastFailure?.atMs ?? 0);
+  return Date.parse(since) <= lostMs && triedMs >= lostMs + intervalMs;
+}
 
 /**
  * The pages that cannot be scraped. The page of a role that fails its health check is not listed as a problem, unless the page
  * failed earlier; nor is it listed after the role is back until it was scraped again.
  */
 function scrapeProblems(facts: StatusFacts, ofProbes: readonly Found[]): Found[] {
-  const { scrapes, probes } = facts;
   const isBack = (service: string, failedMs: number) =>
-    probes.some(
-      ({ name, last, since }) =>
-        name === `health/${service}` && last?.ok && Date.parse(since ?? '') > failedMs,
-    );
-  const isOfRole = (service: string, sinceMs: number) =>
-    ofProbes.some(
-      ({ kind, about, sinceMs: failsSinceMs }) =>
-        (kind === 'role_down' || kind === 'role_failing') &&
-        about.role === service &&
-        isEarlyEnough({ sinceMs: failsSinceMs! }, sinceMs),
-    );
-  return scrapes.flatMap((page): Found[] => {
+    isPassing(service, facts) && Date.parse(probeNamed(facts, `health/${service}`)!.since ?? '') > failedMs;
+  const failing = new Map(
+    ofProbes
+      .filter(({ kind }) => kind === 'role_down' || kind === 'role_failing')
+      .map(({ about, sinceMs }) => [about.role, { sinceMs: sinceMs! }]),
+  );
+  const isOfRole = (service: string, sinceMs: number) => {
+    const role = failing.get(service);
+    return role !== undefined && isEarlyEnough(role, sinceMs);
+  };
+  return facts.scrapes.flatMap((page): Found[] => {
     const { service, up, lastFailure, lastTakenMs, failingSinceMs } = page;
     if (up || !lastFailure) return [];
     const { reason, what, atMs } = lastFailure;
@@ -276,17 +274,18 @@ function scrapeProblems(facts: StatusFacts, ofProbes: readonly Found[]): Found[]
       {
         ...{ kind: 'scrape_down', subject: service, about: { role: service } },
         ...{ detail, firstSteps, sinceMs, reason, evidence },
-        ...(isWellWithout(page, probes) && { whileWell: true }),
+        ...(isWellWithout(page, facts) && { whileWell: true }),
       },
     ];
   });
 }
 
 /** Whether the page of a line is still down. If the page is not listed only because its role fails, the problem is not over. */
-export const isPageDown = (line: string, { scrapes }: StatusFacts): boolean =>
-  scrapes.some(
-    ({ service, up, lastFailure }) => line === `scrape_down/${service}` && !up && lastFailure !== undefined,
-  );
+export function isPageDown(line: string, facts: StatusFacts): boolean {
+  const [, role] = /^scrape_down\/(.*)$/s.exec(line) ?? [];
+  const page = role === undefined ? undefined : pageOf(facts, role);
+  return page !== undefined && !page.up && page.lastFailure !== undefined;
+}
 
 type LogFaultText = (fault: LogFaultReport) => Required<Pick<Found, 'kind' | 'detail' | 'fix'>>;
 

@@ -180,22 +180,28 @@ function grouped(roots: readonly Begun[]): Begun[][] {
   const groups = new Map<string, Begun[]>();
   for (const root of roots) {
     const key = `${root.kind} ${predicateOf(root)}`;
-    groups.set(key, [...(groups.get(key) ?? []), root]);
+    const group = groups.get(key) ?? [];
+    groups.set(key, group);
+    group.push(root);
   }
   return [...groups.values()];
 }
 
 /**
- * Whether it is unknown if a problem that was a cause of its own still lasts. If another problem that is seen now follows from
- * it, the problem lasts: for example the full disk of a store that is down. A problem that followed from it and is unknown, too,
- * is as doubtful.
+ * The problems of which it is unknown whether they last: problems that were causes of their own and cannot be read. If another
+ * problem that is seen now follows from such a problem, it lasts: for example the full disk of a store that is down. A problem
+ * that followed from it and is unknown, too, is as doubtful.
  */
-export function isDoubtful({ found, causedBy }: Explained, all: readonly Explained[]): boolean {
-  if (!found.unread) return false;
-  if (found.unread.wasCause)
-    return !all.some((one) => one.causedBy === idOf(found) && one.found.unread === undefined);
-  const cause = all.find((one) => idOf(one.found) === causedBy);
-  return cause !== undefined && isDoubtful(cause, all);
+export function doubtfulIn(all: readonly Explained[]): ReadonlySet<Explained> {
+  const byId = new Map(all.map((one) => [idOf(one.found), one]));
+  const lasting = new Set(all.flatMap(({ found, causedBy }) => (found.unread ? [] : (causedBy ?? []))));
+  const isDoubtful = ({ found, causedBy = '' }: Explained): boolean => {
+    if (!found.unread) return false;
+    if (found.unread.wasCause) return !lasting.has(idOf(found));
+    const cause = byId.get(causedBy);
+    return cause !== undefined && isDoubtful(cause);
+  };
+  return new Set(all.filter(isDoubtful));
 }
 
 /** The text about problems that cannot be read: `it is no longer known whether the frontend answers slowly`. */
@@ -214,7 +220,8 @@ export function wrongSentence(
   all: readonly Explained[],
   nowMs: number,
 ): Pick<Verdict, 'headline' | 'sentence'> {
-  const sure = all.filter((one) => !isDoubtful(one, all));
+  const doubtful = doubtfulIn(all);
+  const sure = all.filter((one) => !doubtful.has(one));
   const roots = sure.filter(({ causedBy }) => causedBy === undefined).map(({ found }) => found);
   const groups = grouped(roots).slice(0, mostClauses);
   const shown = groups.flat();
@@ -223,7 +230,7 @@ export function wrongSentence(
   const rest = sure.length - shown.length - folded.length;
   const more = rest > 0 ? [moreText(rest)] : [];
   const because = becauseText(folded, shown);
-  const doubts = doubtText(all.filter((one) => isDoubtful(one, all)).map(({ found }) => found));
+  const doubts = doubtText([...doubtful].map(({ found }) => found));
   const sentenceOf = (clause: (group: readonly Begun[]) => string) =>
     capital([`${listed([...groups.map(clause), ...more])}${because}`, ...doubts].filter(Boolean).join('; '));
   const since = (group: readonly Begun[]) => {

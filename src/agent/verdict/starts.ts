@@ -1,22 +1,23 @@
 import type { StatusFacts } from '../report.ts';
 import type { Explained } from './causes.ts';
 import { type Begun, idOf, lineOf, shownSinceMs } from './found.ts';
+import { probeNamed } from './named.ts';
 
 /** How much earlier than its first evidence a problem may have begun, if no check shows it: pages are read this often. */
 const usualIntervalMs = 15_000;
 
 /** The earliest moment at which a problem can have begun: the check before the check that found the problem had passed. */
-function earliestMs({ about, reason = '', reasonsMs, sinceMs }: Begun, { probes }: StatusFacts): number {
-  const check = probes.find(({ name }) => name === about.probe);
+function earliestMs({ about, reason = '', reasonsMs, sinceMs }: Begun, facts: StatusFacts): number {
+  const check = probeNamed(facts, about.probe);
   return Math.max(sinceMs - (check?.intervalMs ?? usualIntervalMs), reasonsMs?.[reason] ?? 0);
 }
 
 /**
- * Whether two problems are one problem for people: a store is down with its databases, any of which may be the cause that is
- * shown.
+ * What problems that are one problem for people have in common: a store is down with its databases, any of which may be the cause
+ * that is shown.
  */
-const isOfOneStore = (one: Begun, other: Begun): boolean =>
-  one.kind === other.kind && one.about.store !== undefined && one.about.store === other.about.store;
+const wholeOf = ({ kind, subject, about: { store } }: Begun): string =>
+  store === undefined ? `${kind} ${subject}` : `${kind} of ${store}`;
 
 /** Whether an effect comes and goes with the events of its cause: the check of a role that crashes fails now and then. */
 const comesAndGoes = (cause: Begun, effect: Begun): boolean =>
@@ -35,13 +36,16 @@ export function startsInOrder(
   const roots = new Map<string, Begun>();
   for (const { found, causedBy } of all) if (causedBy === undefined) roots.set(idOf(found), found);
   const startMs = new Map([...roots].map(([id, { sinceMs }]) => [id, sinceMs]));
+  const byWhole = new Map<string, Begun[]>();
+  for (const root of roots.values())
+    byWhole.set(wholeOf(root), [...(byWhole.get(wholeOf(root)) ?? []), root]);
   for (const { found, causedBy = '' } of all) {
     const cause = roots.get(causedBy);
     if (!cause || found.unread) continue;
-    for (const [id, root] of roots) {
+    for (const root of byWhole.get(wholeOf(cause))!) {
+      const id = idOf(root);
       const effectMs = comesAndGoes(root, found) ? found.sinceMs : shownSinceMs(found);
-      const isSame = root === cause || isOfOneStore(root, cause);
-      if (isSame && isNew(lineOf(root)) && effectMs >= earliestMs(root, facts))
+      if (isNew(lineOf(root)) && effectMs >= earliestMs(root, facts))
         startMs.set(id, Math.min(effectMs, startMs.get(id)!));
     }
   }

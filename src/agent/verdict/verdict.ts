@@ -26,10 +26,11 @@ import {
   severityOf,
 } from './found.ts';
 import { alertNamed, kinds } from './kinds.ts';
+import { onceOf } from './named.ts';
 import { type PlannedWork, plannedWorkAt } from './planned-work.ts';
 import {
   consequencesText,
-  isDoubtful,
+  doubtfulIn,
   overSentence,
   timeText,
   verdictWithoutProblems,
@@ -94,13 +95,15 @@ function withExit(found: Begun, changes: readonly Change[]): Begun {
   return { ...found, evidence: [...found.evidence, evidence] };
 }
 
+/** The times of changes, ms. They are computed once, because thousands of problems ask for the times of hundreds of changes. */
+const timesOf = onceOf((changes: readonly Change[]) => changes.map(({ at }) => Date.parse(at)));
+
 /**
  * The changes shortly before a moment, newest first. If several changes are equal, such as restarts, only the newest is listed.
  */
 function changesBefore(atMs: number, changes: readonly Change[]): Change[] {
-  const recent = changes.filter(
-    ({ at }) => Date.parse(at) <= atMs && atMs - Date.parse(at) <= changedBeforeMs,
-  );
+  const times = timesOf(changes);
+  const recent = changes.filter((_, i) => times[i]! <= atMs && atMs - times[i]! <= changedBeforeMs);
   const texts = recent.map(({ what }) => what);
   return recent.filter(({ what }, i) => texts.indexOf(what) === i).slice(0, mostChanges);
 }
@@ -163,14 +166,15 @@ const worstOf = (problems: readonly Problem[]): Problem['severity'] =>
   problems.some(({ severity }) => severity === 'critical') ? 'critical' : 'warning';
 
 function verdictOf(all: readonly Explained[], problems: readonly Problem[], nowMs: number): Verdict {
-  const isSure = all.map((one) => !isDoubtful(one, all));
-  const first = problems[Math.max(0, isSure.indexOf(true))]!;
+  const doubtful = doubtfulIn(all);
+  const sure = all.findIndex((one) => !doubtful.has(one));
+  const first = problems[Math.max(0, sure)]!;
   const { id, kind, subject, what, since, changes = [] } = first;
   const { headline, sentence } = wrongSentence(all, nowMs);
   const change = changes.find((one) => !followed.has(one.kind));
   return {
     ok: false,
-    level: isSure.includes(true) ? worstOf(problems) : 'unknown',
+    level: sure >= 0 ? worstOf(problems) : 'unknown',
     headline,
     sentence: change ? `${sentence} ${beforeText(change, nowMs)}` : sentence,
     cause: { id, kind, subject, what, since },
@@ -258,13 +262,6 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     };
   };
 
-  /** What the incident book has about a problem that cannot be read, with the downtime that its check shows all the same. */
-  const recorded = (found: Begun): OpenProblem[] =>
-    book
-      .lasting()
-      .filter(({ line }) => line === lineOf(found))
-      .map((one) => ({ ...one, lastMs: found.lastMs, down: found.down }));
-
   return {
     judge(facts, nowMs, monotonicMs = nowMs) {
       noteJump(nowMs, monotonicMs);
@@ -304,6 +301,12 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
       );
       // A problem that a cause leaves behind has begun, but becomes no incident of its own.
       const causes = new Map(lasting.map(({ found: one }) => [idOf(one), one]));
+      const kept = new Map(book.lasting().map((one) => [one.line, one]));
+      /** What the incident book has about a problem that cannot be read, with the downtime that its check shows all the same. */
+      const recorded = (one: Begun): OpenProblem[] => {
+        const known = kept.get(lineOf(one));
+        return known ? [{ ...known, lastMs: one.lastMs, down: one.down }] : [];
+      };
       const open: OpenProblem[] = [
         ...lasting.flatMap((one, i) =>
           one.found.unread
@@ -311,8 +314,7 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
             : [openOf(one, problems[i]!, effectsOf(one), causes.get(one.causedBy ?? ''))],
         ),
         // The page of a role that is down is no incident beside the incident of the role.
-        ...book
-          .lasting()
+        ...[...kept.values()]
           .filter(({ line }) => isPageDown(line, facts) && !seen.has(line))
           .map(({ line, sinceMs }) => ({ line, sinceMs })),
         ...[...left].map(({ found: { sinceMs, lastMs, down }, found: one }) => ({

@@ -57,6 +57,29 @@ test('what is itself unknown is not why another problem is unknown', () => {
   ]);
 });
 
+test.each([0, 1, 2])('a circle of causes hides none of them, with %d other problems', (others) => {
+  const about = { role: 'history' };
+  const common = { subject: 'history', about, evidence: [], sinceMs: 0 };
+  const unread = { sinceMs: 0, sources: ['page/history'], wasCause: true };
+  const all = explained(
+    [
+      { ...common, kind: 'heap', unread },
+      { ...common, kind: 'gc_pause' },
+      { ...common, kind: 'role_down', reason: 'refused' },
+      ...Array.from({ length: others }, (_, i) => ({
+        ...({ kind: 'cluster_down', subject: `dc${i}`, about: {}, evidence: [], sinceMs: 0 } as const),
+      })),
+    ],
+    statusFactsOf({}),
+  );
+  expect(all.slice(0, 3).map(({ found, causedBy }) => [found.kind, causedBy])).toEqual([
+    ['gc_pause', undefined],
+    ['heap', 'gc_pause/history'],
+    ['role_down', 'gc_pause/history'],
+  ]);
+  expect(all).toHaveLength(3 + others);
+});
+
 test('a role of which one check failed had a cause of its own if it failed long before the store', () => {
   const failing = (since: string) =>
     probeStatusOf('health/history', refused, {

@@ -3,7 +3,7 @@ import type { Explained } from '../../../../src/agent/verdict/causes.ts';
 import { type Begun, idOf } from '../../../../src/agent/verdict/found.ts';
 import {
   consequencesText,
-  isDoubtful,
+  doubtfulIn,
   overSentence,
   overTextOf,
   timeText,
@@ -262,7 +262,7 @@ describe('what nobody can tell any more', () => {
   test('lasts if something that is seen follows from it; what followed from it is as doubtful as it is', () => {
     const cause: Given = { kind: 'disk_full', subject: 's', unread };
     const effect: Given = { ...role('a'), unread: { ...unread, wasCause: false } };
-    const doubtful = (...all: Explained[]) => all.map((one) => isDoubtful(one, all));
+    const doubtful = (...all: Explained[]) => all.map((one) => doubtfulIn(all).has(one));
     expect(doubtful(...caused(cause))).toEqual([true]);
     expect(doubtful(...caused({ ...cause, unread: undefined }))).toEqual([false]);
     expect(doubtful(...caused(cause, role('a')))).toEqual([false, false]);
