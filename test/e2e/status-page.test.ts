@@ -433,6 +433,39 @@ testOnce('forty stores and five hundred domains that all fail: still two screens
   expect(complaints).toEqual([]);
 });
 
+testOnce('with three hundred roles the page stays short, and the roles that fail are the first', async () => {
+  const { url } = await serve({
+    roles: Array.from({ length: 300 }, (_, i) => `role-${i}`),
+    probes: Array.from({ length: 300 }, (_, i) =>
+      probeStatusOf(`health/role-${i}`, i === 250 || i === 270 ? refused : {}),
+    ),
+  });
+  const { tab, complaints } = await open(url, { width: 1920, height: 1080 });
+  const names = tab.locator('#roles .targets').first().locator('li');
+  expect((await names.allInnerTexts()).slice(0, 3).map((text) => /role-\d+/.exec(text)![0])).toEqual([
+    ...['role-250', 'role-270', 'role-0'],
+  ]);
+  await tab.getByText('288 more roles').waitFor();
+  expect(await tab.evaluate('document.documentElement.scrollHeight')).toBeLessThanOrEqual(2 * 1080);
+  await tab.locator('#filter').fill('-177');
+  await tab.getByText('288 more roles').waitFor({ state: 'detached' });
+  expect(await names.count()).toBe(1);
+  expect(complaints).toEqual([]);
+});
+
+testOnce('without JavaScript, many problems of a kind are one row with their number', async () => {
+  const many = Array.from({ length: 90 }, (_, i) => probeStatusOf(`store/store-${i}`, refused));
+  const { url } = await serve({ probes: [...many, probeStatusOf('cluster/dc2', refused)] });
+  const context = await browser.newContext({ javaScriptEnabled: false });
+  atTestEnd(() => context.close());
+  const tab = await context.newPage();
+  await tab.goto(url);
+  const rows = await tab.locator('main li').allInnerTexts();
+  expect(rows).toHaveLength(2);
+  expect(rows[0]).toMatch(/^critical store store-0 refuses connections.* 89 more of this kind\.$/);
+  expect(rows[1]).toMatch(/^critical cluster dc2 refuses connections/);
+});
+
 testOnce('without JavaScript the verdict can be read, and markup from outside stays text', async () => {
   const { url } = await serve({ probes: [probeStatusOf('store/<b>main</b>', refused)] });
   const context = await browser.newContext({ javaScriptEnabled: false });

@@ -4,7 +4,8 @@ import { systemCode } from '../../core/errors.ts';
 import type { Reply, Routes } from '../../reporters/listen/http.ts';
 import type { AdminLinks } from '../config/types.ts';
 import { shippedFolder } from '../installation.ts';
-import type { Problem, StatusReport } from '../report.ts';
+import type { StatusReport } from '../report.ts';
+import { type Alike, alike } from '../verdict/alike.ts';
 
 /** The files of the page, as scripts/build.mjs writes them. */
 const files: Readonly<Record<string, readonly [file: string, type: string]>> = {
@@ -51,23 +52,28 @@ async function sendFile(reply: Reply, folder: string, file: string, type: string
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
 const escaped = (text: string): string => text.replace(/[&<>"]/g, (character) => entities[character]!);
 
-/** The maximum number of problems on the page without its script. */
+/** The maximum number of rows of problems on the page without its script. */
 const mostItems = 50;
 
 /** The verdict as markup, for readers without JavaScript, and until the script has its first data. */
 function verdictMarkup({ verdict }: StatusReport): string {
-  const item = ({ severity, what, since, fix, firstSteps, runbook }: Problem) =>
-    [
+  const item = ({ problem, others }: Alike) => {
+    const { severity, what, since, fix, firstSteps, runbook } = problem;
+    return [
       `<li><strong>${severity}</strong> ${escaped(what)}, since <time>${escaped(since)}</time>. `,
       escaped(fix ? `Fix: ${fix}` : firstSteps),
       runbook ? ` <a href="runbooks/${runbook}.md">${runbook}</a>` : '',
+      others.length > 0 ? ` ${others.length} more of this kind.` : '',
       '</li>',
     ].join('');
-  const causes = verdict.problems.filter(({ causedBy }) => causedBy === undefined);
+  };
+  const causes = alike(verdict.problems.filter(({ causedBy }) => causedBy === undefined));
   const items = causes.slice(0, mostItems).map(item).join('');
+  const rest = causes.length - mostItems;
   return [
     `<h1>${escaped(verdict.sentence)}</h1>`,
     items && `<ul class="plainlist">${items}</ul>`,
+    rest > 0 ? `<p class="note">${rest} more are in svc-agent status --json.</p>` : '',
     '<p class="note" id="loading">Loading the details; they need JavaScript.</p>',
   ].join('');
 }

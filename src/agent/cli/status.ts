@@ -206,7 +206,11 @@ export function statusLines(report: StatusReport, screen: Screen): string[] {
   );
   // A live screen has one more line below, and a shell has its prompt there.
   const room = rows - head.length - tail.length - 3;
-  const below = tables.reduce((sum, lines) => sum + lines.length + 1, 0);
+  // Of tables that are cut anyway, problems may take half of the screen: they say what to do.
+  const below = Math.min(
+    tables.reduce((sum, lines) => sum + lines.length + 1, 0),
+    Math.floor(room / 2),
+  );
   const shown = shortened(
     alike(problems.filter(({ causedBy }) => causedBy === undefined)).flatMap((row) =>
       problemLines(row, problems, nowMs, screen),
@@ -314,11 +318,17 @@ function logText(files: StatusReport['logs'], screen: Screen): string {
   return `${text} ${bar(share, 10, screen)} ${Math.floor(share * 100)}%`;
 }
 
-/** A table with one line for each role: its health, its own metrics, its log. */
+/** A table with one line for each role: its health, its own metrics, its log. Roles that fail come first, as probes do. */
 function rolesTable({ roles, probes, scrapes, statsd, logs }: StatusReport, screen: Screen): string[] {
-  const rows = roles.map((role) => {
-    const health = probes.find(({ name }) => name === `health/${role}`);
-    const scrape = scrapes.find(({ service }) => service === role);
+  const all = roles.map((role) => ({
+    role,
+    health: probes.find(({ name }) => name === `health/${role}`),
+    scrape: scrapes.find(({ service }) => service === role),
+  }));
+  const isFailing = ({ health, scrape }: (typeof all)[number]) =>
+    health?.last?.ok === false || scrape?.up === false;
+  all.sort((a, b) => Number(isFailing(b)) - Number(isFailing(a)));
+  const rows = all.map(({ role, health, scrape }) => {
     const datagrams = statsd.find(({ service }) => service === role);
     const files = logs.filter(({ services }) => services.includes(role));
     return [

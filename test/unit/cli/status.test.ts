@@ -146,6 +146,23 @@ describe('the status', () => {
   });
 });
 
+test('with many roles, problems have half of the screen, and roles that fail are the first of the table', () => {
+  const roles = Array.from({ length: 50 }, (_, i) => `role${i}`);
+  const probes = roles.map((role, i) => probe(`health/${role}`, i !== 40, 'connection refused'));
+  const problems = [1, 2, 3].map((n) =>
+    problemOf({ id: `store_down/s${n}`, what: `store s${n} is down`, firstSteps: `Check server ${n}.` }),
+  );
+  const lines = statusLines(
+    { ...report({ roles, probes }), verdict: { ...down.verdict, problems } },
+    screen(80, 24),
+  );
+  expect(lines.length).toBeLessThan(24);
+  const said = [1, 2, 3].flatMap((n) => [`store s${n} is down`, `Check server ${n}.`]);
+  for (const text of said) expect(lines.join('\n')).toContain(text);
+  expect(lines.slice(lines.findIndex((line) => line.startsWith('ROLE')) + 1)[0]).toMatch(/^role40 +down/);
+  expect(lines).toContain('  and more; --json shows all');
+});
+
 test('what a cause takes down and what nobody can tell because of it are told apart, three of each', () => {
   const effects = (kind: string, unreadSince?: string) =>
     ['a', 'b', 'c', 'd'].map((subject) =>
