@@ -3,7 +3,7 @@ import { errorText } from './errors.ts';
 
 /** Why the TLS files of a connection cannot be used. The message names the key of the file. */
 export class TlsFileError extends Error {
-  constructor(message: string, cause: unknown) {
+  constructor(message: string, cause?: unknown) {
     super(message, { cause });
     this.name = 'TlsFileError';
   }
@@ -37,6 +37,16 @@ interface TlsFiles {
 }
 
 type Create<Context> = TlsAccess<Context>['createSecureContext'];
+
+/** A whole certificate in PEM (RFC 7468, section 5). */
+const certificate =
+  /-----BEGIN (X509 |TRUSTED |)CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END \1CERTIFICATE-----/;
+
+/**
+ * Whether a file of authorities contains a whole certificate. OpenSSL accepts files of which it can read nothing, and then trusts
+ * nobody.
+ */
+export const hasCertificate = (pem: Buffer): boolean => certificate.test(pem.toString('latin1'));
 
 function contextOf<Context>(files: TlsFiles, create: Create<Context>): Context {
   try {
@@ -72,6 +82,7 @@ export async function clientContext<Context>(
 ): Promise<Context> {
   // The files are read one after the other, so that the message always names the same file if two are missing.
   const ca = await readTlsFile('caFile', caFile, readFile);
+  if (ca && !hasCertificate(ca)) throw new TlsFileError('tls.caFile: not a certificate in PEM');
   const cert = await readTlsFile('certFile', certFile, readFile);
   const key = await readTlsFile('keyFile', keyFile, readFile);
   return contextOf({ ca, cert, key }, createSecureContext);

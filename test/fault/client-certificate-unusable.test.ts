@@ -87,6 +87,9 @@ test.each([
 });
 
 test.each([
+  ['caFile', 'not a certificate in PEM', { caFile: 'garbage' }],
+  // OpenSSL accepts these files, and then trusts nobody.
+  ['caFile', 'not a certificate in PEM', { caFile: one.key }],
   ['certFile', 'not a certificate in PEM', { certFile: 'garbage', keyFile: one.key }],
   ['keyFile', 'not a private key in PEM without a passphrase', { certFile: one.cert, keyFile: 'garbage' }],
   ['keyFile', 'not the key of tls.certFile', { certFile: one.cert, keyFile: other.key }],

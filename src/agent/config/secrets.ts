@@ -1,6 +1,7 @@
 import files from 'node:fs';
 import { resolve } from 'node:path';
 import { secretPlaceText } from '../../core/access.ts';
+import { hasCertificate } from '../../core/client-tls.ts';
 import { regularFileReaderSync } from '../../core/regular-file.ts';
 import { certificateFilesFault, expiredSince } from '../../reporters/listen/certificates.ts';
 import { snake } from './access-blocks.ts';
@@ -136,10 +137,20 @@ function unfitAt(tree: MapNode, path: TreePath, cwd: string, nowMs: number): Pla
   return [faultAt(tree, pathOf('certFile'), `expired on ${new Date(endMs).toISOString()}; renew it`)];
 }
 
+/** Findings for files of authorities without a certificate, with which no server is trusted. */
+const authoritiesUnfit = (tree: MapNode, cwd: string): PlacedFault[] =>
+  [...scalarsOf(tree)].flatMap(({ node, path }) => {
+    const isOf = /^ca_?file$/i.test(String(path.at(-1))) && typeof node.value === 'string';
+    const bytes = isOf ? bytesOf(node.value as string, cwd) : undefined;
+    if (!bytes || hasCertificate(bytes)) return [];
+    return [faultAt(tree, path, 'contains no certificate; use a PEM file of the CAs that sign the server’s')];
+  });
+
 /**
  * Findings for certificates of listeners and of connections that cannot be used: they are no PEM, are expired, or belong to
  * another key.
  */
 export function certificatesUnfit(tree: MapNode, { cwd }: Pick<LoadRequest, 'cwd'>): PlacedFault[] {
-  return tlsPaths(tree).flatMap((path) => unfitAt(tree, path, cwd, Date.now()));
+  const ofPairs = tlsPaths(tree).flatMap((path) => unfitAt(tree, path, cwd, Date.now()));
+  return [...ofPairs, ...authoritiesUnfit(tree, cwd)];
 }

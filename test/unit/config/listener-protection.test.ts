@@ -108,3 +108,17 @@ test('so are those of statsd streams', async () => {
   expect(await findings(gone)).toEqual([`services.worker.statsd.tls.cert_file: file ${gone} is missing`]);
   expect(await findings(made.key)).toEqual(['services.worker.statsd.tls.cert_file: contains no certificate']);
 });
+
+test('so are authorities without a certificate', async () => {
+  const authority = certificates.authority('of-servers');
+  const findings = async (caFile: string) => {
+    const health = { url: 'https://127.0.0.1:1/health', tls: { caFile } };
+    const loaded = await load(JSON.stringify({ services: { worker: { health } } }));
+    expect(loaded.faults).toEqual([]);
+    return loaded.findings.map(({ path, what }) => `${path}: ${what}`);
+  };
+  expect(await findings(authority.cert)).toEqual([]);
+  expect(await findings(authority.key)).toEqual([
+    'services.worker.health.tls.caFile: contains no certificate',
+  ]);
+});

@@ -1,11 +1,15 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { connectionTls, TlsFileError } from '../../../src/core/client-tls.ts';
 import { certificateText } from '../../../src/core/tls-faults.ts';
+import { makeCertificates } from '../../integration/pull/certificates.ts';
+
+const authority = readFileSync(makeCertificates().authority('test').cert, 'utf8');
 
 const access = {
   readFile: async (path: string) => {
     if (path === '/gone') throw Object.assign(new Error('ENOENT: no such file'), { code: 'ENOENT' });
-    return Buffer.from(`contents of ${path}`);
+    return Buffer.from(path === '/ca' ? authority : `contents of ${path}`);
   },
   createSecureContext: (files: object) =>
     Object.fromEntries(Object.entries(files).map(([key, bytes]) => [key, bytes && String(bytes)])),
@@ -14,7 +18,7 @@ const access = {
 test('a connection has the contents of its files and verifies the server', async () => {
   const tls = { caFile: '/ca', certFile: '/cert', keyFile: '/key', serverName: 'db.test' };
   expect(await connectionTls(tls, access)).toEqual({
-    secureContext: { ca: 'contents of /ca', cert: 'contents of /cert', key: 'contents of /key' },
+    secureContext: { ca: authority, cert: 'contents of /cert', key: 'contents of /key' },
     servername: 'db.test',
     rejectUnauthorized: true,
   });
