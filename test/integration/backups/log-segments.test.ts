@@ -82,6 +82,8 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
     );
     await server.query("SELECT pg_logical_emit_message(false, 'x', repeat('long', 800000))");
     await server.query('INSERT INTO executions VALUES (0)');
+    // Its record is behind the commit, and states when the checkpoint began, in whole seconds.
+    await server.query('CHECKPOINT');
     await server.archiveWal();
     names = readdirSync(archive).sort();
     expect(names.length).toBeGreaterThan(6);

@@ -160,7 +160,7 @@ function createRecordReader(
     if (crc !== record.header.readUInt32LE(crcAt)) throw new Error(`the record before ${lsn(at)} is damaged`);
     isSwitched =
       record.header[managerAt] === resourceManagerXlog && (record.header[infoAt]! & 0xf0) === switchRecord;
-    newestMs = timeOf(record, magic) ?? newestMs;
+    newestMs = newestAfter(record, magic, newestMs);
     const mark = onMark && markIn(record, at);
     if (mark) onMark(mark);
     open = undefined;
@@ -255,20 +255,24 @@ function opened(remainder: WalRemainder | undefined): OpenRecord | undefined {
 /** PostgreSQL counts microseconds since 2000. */
 const epochMs = Date.UTC(2000, 0, 1);
 
-/** The time that a commit or a checkpoint states; undefined for other records. */
-function timeOf({ header, data }: OpenRecord, magic: number): number | undefined {
+/**
+ * The newest time that the log shows with this record, ms: the time of a commit, or of the beginning of a checkpoint. The record
+ * of a checkpoint is written at its end, behind commits that are newer than its beginning.
+ */
+function newestAfter(
+  { header, data }: OpenRecord,
+  magic: number,
+  newestMs: number | undefined,
+): number | undefined {
   const [info, manager] = [header[infoAt]!, header[managerAt]!];
   const isCommit = manager === resourceManagerXact && commitRecords.includes(info & commitOperation);
   const isCheckpoint =
     magic >= magicOf12 && manager === resourceManagerXlog && checkpointRecords.includes(info & 0xf0);
-  if (!isCommit && !isCheckpoint) return undefined;
-  const main = mainData(data);
-  if (main === undefined) return undefined;
-  if (isCommit)
-    return main.length < 8 ? undefined : epochMs + Math.floor(Number(main.readBigInt64LE(0)) / 1000);
-  return main.length < checkpointTimeAt + 8
-    ? undefined
-    : Number(main.readBigInt64LE(checkpointTimeAt)) * 1000;
+  const main = isCommit || isCheckpoint ? mainData(data) : undefined;
+  if (main === undefined || main.length < (isCommit ? 8 : checkpointTimeAt + 8)) return newestMs;
+  if (isCommit) return epochMs + Math.floor(Number(main.readBigInt64LE(0)) / 1000);
+  const beganMs = Number(main.readBigInt64LE(checkpointTimeAt)) * 1000;
+  return Math.max(beganMs, newestMs ?? beganMs);
 }
 
 /**
