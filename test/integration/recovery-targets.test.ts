@@ -20,7 +20,9 @@ describe.skipIf(!hasPostgres)('where a restore from a base backup may end', () =
   let server: Postgres;
   let begunMs: number;
   let segments: string[];
-  let point: { before: string; between: string; after: string; first: string; second: string };
+  let point: Readonly<
+    Record<'before' | 'first' | 'afterFirst' | 'next' | 'between' | 'second' | 'after', string>
+  >;
 
   const moment = async () => {
     const { rows } = await server.query("SELECT date_trunc('milliseconds', clock_timestamp()) AS at");
@@ -55,12 +57,14 @@ describe.skipIf(!hasPostgres)('where a restore from a base backup may end', () =
     await until('the second of the backup is over', () => Date.now() >= begunMs + 1000);
     const before = await moment();
     const first = await insert();
+    const { rows } = await server.query('SELECT pg_current_wal_insert_lsn() AS lsn');
+    const next = await insert();
     await server.archiveWal();
     const between = await moment();
     await server.query("SELECT pg_create_restore_point('before the release')");
     const second = await insert();
     await server.archiveWal();
-    point = { before, between, after: await moment(), first, second };
+    point = { before, first, afterFirst: rows[0].lsn, next, between, second, after: await moment() };
     segments = readdirSync(archive)
       .filter((name) => /^[0-9A-F]{24}$/.test(name))
       .sort();
@@ -173,18 +177,49 @@ describe.skipIf(!hasPostgres)('where a restore from a base backup may end', () =
     expect(await refusal(forked('0/100'), second)).toMatch(/timeline 2/);
   });
 
-  test('a manifest without its range of the log', async () => {
-    const folder = newFolder();
-    const text = readFileSync(join(base, 'backup_manifest'), 'utf8').replace(
-      /"WAL-Ranges": \[[^\]]*\]/,
-      '"WAL-Ranges": []',
-    );
+  /** A copy of the backup's manifest in which something is changed. */
+  function manifestWith(what: RegExp, instead: string): string {
+    const place = newFolder();
+    const text = readFileSync(join(base, 'backup_manifest'), 'utf8').replace(what, instead);
     const body = text.slice(0, text.indexOf('"Manifest-Checksum"'));
     const digest = createHash('sha256').update(body).digest('hex');
-    writeFileSync(join(folder, 'backup_manifest'), `${body}"Manifest-Checksum": "${digest}"}\n`);
-    expect(await findWalEnd(folder, copied(), { timeline: 1 })).toEqual({
+    writeFileSync(join(place, 'backup_manifest'), `${body}"Manifest-Checksum": "${digest}"}\n`);
+    return place;
+  }
+
+  test('a manifest without its range of the log', async () => {
+    const place = manifestWith(/"WAL-Ranges": \[[^\]]*\]/, '"WAL-Ranges": []');
+    expect(await findWalEnd(place, copied(), { timeline: 1 })).toEqual({
       refused: 'the manifest of the backup does not say which log it needs',
     });
+  });
+
+  test('a target that lies within the backup; the first commit after a time counts', async () => {
+    // A backup that took until after the first transaction, but not until the one after it.
+    const place = manifestWith(/"End-LSN": "[^"]*"/, `"End-LSN": "${point.afterFirst}"`);
+    const refusal = async (target: Parameters<typeof findWalEnd>[2]) =>
+      (await findWalEnd(place, copied(), target)).refused;
+    const refused = 'lies before the end of the backup: name an older one with --backup';
+    expect(await refusal({ xid: point.first })).toBe(`transaction ${point.first} ${refused}`);
+    expect(await refusal(at(point.before))).toBe(`--until ${refused}`);
+    expect([await refusal({ xid: point.next }), await refusal(at(point.between))]).toEqual([
+      undefined,
+      undefined,
+    ]);
+  });
+
+  test('the timelines of the log are named in their order', async () => {
+    const place = manifestWith(/"Timeline": 1/, '"Timeline": 3');
+    const archived = copied((folder) => {
+      for (const timeline of [2, 3, 10])
+        writeFileSync(
+          join(folder, `${timeline.toString(16).toUpperCase().padStart(8, '0')}.history`),
+          '1\t0/100\tno recovery target specified\n',
+        );
+    });
+    expect((await findWalEnd(place, archived, { timeline: 7 })).refused).toBe(
+      'the log has no timeline 7; it has 2, 3, 10',
+    );
   });
 
   test('the plan leaves out a time behind which there is nothing, and passes a refusal on', async () => {
@@ -246,11 +281,14 @@ describe.skipIf(!hasPostgres)('where a restore from a base backup may end', () =
       for (const client of three) await client.connect();
       expect(await nobody()).toEqual({
         holds: false,
-        msg: expect.stringMatching(/^(?:[^;]*worker[^;]*; ){2}[^;]*worker[^;]*; end these sessions$/),
+        msg: expect.stringMatching(
+          /^(?:[^;]*worker[^;]*; ){2}[^;]*worker(?:(?!, and)[^;])*; end these sessions$/,
+        ),
       });
       await clients[0]!.connect();
       const { holds, msg } = await nobody();
-      expect([holds, msg.endsWith(', and 1 more; end these sessions')]).toEqual([false, true]);
+      expect([holds, msg.match(/worker/g)?.length]).toEqual([false, 3]);
+      expect(msg).toMatch(/, and 1 more; end these sessions$/);
       expect(await answerOf(guard.canBeShown()[1]!)).toEqual({ holds: true, msg: '4 now' });
     } finally {
       for (const client of clients) await client.end();

@@ -267,7 +267,7 @@ function copySpace(
   return [
     advisory('copy_space', 'the server has space for the safety copy', async () => {
       const size = `SELECT coalesce(max(pg_database_size(oid)), 0) FROM pg_database WHERE datname = ${sqlText(database)}`;
-      const bytes = Number((await asked(size)).trim());
+      const bytes = Number(await asked(size));
       if (bytes === 0) return yes('there is nothing to copy');
       const place = await placeOnThisHost(store, asked);
       if ('elsewhere' in place) return unknown(place.elsewhere);

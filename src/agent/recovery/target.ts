@@ -161,8 +161,7 @@ async function postgresTarget(
   config: AgentConfig,
 ): Promise<Partial<RestoreTarget>> {
   const archive = walArchive(store, config);
-  if (!until || archive === undefined || backup === undefined || isFile(backup) || !isBaseBackup(backup))
-    return {};
+  if (!until || archive === undefined || backup === undefined || !isBaseBackup(backup)) return {};
   const { refused, isWhole } = await findWalEnd(backup, archive, until);
   return { refused, ...(isWhole && { until: { ...until, time: undefined } }) };
 }

@@ -1,15 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import {
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, lstatSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
@@ -34,7 +24,7 @@ test.each([
 ])(
   'segments are fetched %s, from a path that a shell and PostgreSQL would read otherwise',
   (_, name, written) => {
-    const place = mkdtempSync(join(tmpdir(), "svc-agent-50% of it's $HOME-"));
+    const place = join(newFolder(), "50% of it's $HOME");
     const content = Buffer.from('a segment');
     mkdirSync(join(place, name, '..'), { recursive: true });
     writeFileSync(join(place, name), written(content));
@@ -43,9 +33,13 @@ test.each([
     expect(readFileSync(to)).toEqual(content);
     // This is the end of the log: PostgreSQL continues when a file does not exist.
     expect(() => fetch(restoreCommand(place)!, '000000010000000000000004', '/dev/null')).toThrow();
-    rmSync(place, { recursive: true });
   },
 );
+
+test('without an archive there is nothing to fetch from', () => {
+  const lines = baseRestore(newFolder(), undefined, undefined).join('\n');
+  expect(lines).not.toMatch(/archive|restore_command/);
+});
 
 test('the archive of a tool is left to the tool', () => {
   const place = newFolder();

@@ -100,7 +100,16 @@ const ofClusters = [
     ],
     [
       'the largest lag at the limit',
-      { 'replication/dc1': { gauges: [lag(10), lag(3), lag(99, 'dc3')] } },
+      {
+        'replication/dc1': {
+          gauges: [
+            lag(10),
+            lag(3),
+            lag(99, 'dc3'),
+            { ...lag(99), name: 'svc_replication_dlq_size' as never },
+          ],
+        },
+      },
       yes('10 s behind'),
     ],
     ['a lag above the limit', { 'replication/dc1': { gauges: [lag(3), lag(10.5)] } }, no('10.5 s behind')],

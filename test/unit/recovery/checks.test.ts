@@ -28,6 +28,7 @@ const ofStores = [
       { 'recovery/main/persistence': { msg: 'no full backup', details: {} } },
       no('no full backup'),
     ],
+    ['no details', { 'recovery/main/persistence': { msg: 'cut off' } }, no('cut off')],
     ['a chain', { 'recovery/main/persistence': { msg: '2m', details: { chain: {} } } }, yes('2m')],
   ]),
   ...(['ok', 'failed', 'unknown'] as const).flatMap((result) =>
@@ -74,6 +75,11 @@ const ofStores = [
       { [store]: { details: { checks: 'none' } } },
       unknown('set stores[].schema to let svc-agent check the version'),
     ],
+    [
+      'a schema beside other checks',
+      { [store]: { details: { checks: [{ check: 'own', found: 'found 7' }] } } },
+      unknown('set stores[].schema to let svc-agent check the version'),
+    ],
   ]),
   ...asking(counted, [
     ['no count command', {}, unknown('set recovery.commands.countWorkflows to let svc-agent count them')],
@@ -113,6 +119,12 @@ const ofRows = [
       'no command for the newest row',
       {},
       unknown('set recovery.commands.newestRow to let svc-agent compare it'),
+    ],
+    [
+      'a command for the newest row that fails',
+      {},
+      no('sh: exit status 1: relation missing'),
+      { commands: named(['sh', '-c', 'echo relation missing >&2; exit 1']) },
     ],
   ]),
   ...ofNewestRow('', at, unknown('recovery.commands.newestRow did not print a time')),
@@ -191,6 +203,10 @@ test('every other database and every role has a check of its own', async () => {
     'history is healthy': true,
     'matching is healthy': 'unknown',
   });
+  expect(checks.workflowsListed().text).toBe('the service lists workflows of orders');
+  expect(checksWhere({}, { subject: { domain: undefined } }).workflowsListed().text).toBe(
+    'the service lists workflows of a domain',
+  );
 });
 
 test('workers poll again once more polls are counted than at the first look', async () => {

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type JournalLine, openJournal, unfinishedRun } from '../../../src/agent/recovery/journal.ts';
@@ -130,6 +130,20 @@ test('a line that was cut off ends before the next one', () => {
   journal.close();
   expect(unfinishedRun(path)?.done).toEqual(new Set(['a', 'b']));
   expect(readFileSync(path, 'utf8').split('\n')).toHaveLength(5);
+});
+
+test('a journal that is deleted meanwhile is written again, with what was in it', () => {
+  const folder = join(newFolder(), 'runs');
+  const path = join(folder, 'a.jsonl');
+  const journal = openJournal(path);
+  journal.write(started(5));
+  journal.write(stepDone(6, 'a'));
+  const text = readFileSync(path, 'utf8');
+  rmSync(folder, { recursive: true });
+  journal.write(stepDone(7, 'b'));
+  journal.close();
+  expect(readFileSync(path, 'utf8').startsWith(text)).toBe(true);
+  expect(unfinishedRun(path)?.done).toEqual(new Set(['a', 'b']));
 });
 
 test('a journal that cannot be read is an error with its path', () => {

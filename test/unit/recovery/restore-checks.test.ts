@@ -133,10 +133,15 @@ test.each([
   expect(await check('versions')).toBe(`${holds}: ${versions}`);
 });
 
-test('a dump that names no version', async () =>
+test('a dump that names no version; a dump of MySQL has any name', async () => {
   expect(await checksOf('postgres', dumpWith('select 1;\n'), { server_version: '15.2' })('versions')).toBe(
     'unknown: the dump names no version; the server has version 15.2',
-  ));
+  );
+  const dump = dumpWith(ofMysql('8.0.36'), 'svc.dump');
+  expect(await checksOf('mysql', dump, { 'VERSION()': '8.4.0' })('versions')).toBe(
+    'true: the dump is from version 8.0.36, the server has version 8.4.0',
+  );
+});
 
 test('an archive of PostgreSQL is read by pg_restore', async () => {
   const programs = newFolder();
@@ -153,6 +158,8 @@ test('an archive of PostgreSQL is read by pg_restore', async () => {
   expect(await check('not_in_backup')).toBe(
     'unknown: these tables are not in the backup, and stay as they are: public.even, public.later',
   );
+  writeProgram(programs, 'pg_restore', 'echo "; Archive of nothing"');
+  expect(await check('versions')).toBe('unknown: the dump names no version; the server has version 16.2');
 });
 
 test.each([
@@ -202,6 +209,7 @@ test('a copy in the server needs the space of the database and of its restore', 
   const copy = {
     restore: { commands: [['cat']], programs: [], safetyCopy: { name: 'a copy', commands: [['cat']] } },
   };
+  const dump = dumpWith('1');
   const check = (answers: Answers, address = '127.0.0.1:1', kind: 'postgres' | 'mysql' = 'postgres') => {
     const ask = (statement: string) => [
       'printf',
@@ -212,7 +220,7 @@ test('a copy in the server needs the space of the database and of its restore', 
       ...{
         store: { ...storeOn(1), kind, address },
         database: "o'x",
-        backup: dumpWith('1'),
+        backup: dump,
         env: { PATH: process.env.PATH! },
       },
       restore: { ...copy.restore, ask } as never,
@@ -230,6 +238,12 @@ test('a copy in the server needs the space of the database and of its restore', 
   );
   expect(await check({ [size]: '5000000' }, '10.0.0.1:1')).toBe('unknown: the server is on another host');
   expect(await check({}, '127.0.0.1:1', 'mysql')).toBeUndefined();
+  // Before the restore is committed, both are there.
+  const { bavail, bsize } = statfsSync(place);
+  truncateSync(dump, Math.floor((bavail * bsize) / 4) * 3);
+  expect(await check({ [size]: String(Math.floor((bavail * bsize) / 2)), data_directory: place })).toMatch(
+    /^false: /,
+  );
 });
 
 test('a copy in a directory needs a place that can be written', async () => {
@@ -285,6 +299,13 @@ test('which checks there are: for commands of the agent’s own, a dump, a log a
   expect(
     ids({ replay: { files: [], position: { file: 'b.1', position: 4 }, isMariadb: true }, refused: 'no' }),
   ).toEqual(['log_whole', 'until']);
+});
+
+test('an end that cannot be reached is refused with its reason; missing programs are named', async () => {
+  const restore = { commands: [['cat']], programs: ['cat', 'no-such-program'] };
+  const check = checksOf('postgres', none, {}, { refused: 'the log ends before', restore });
+  expect(await check('until')).toBe('false: the log ends before');
+  expect(await check('programs_restore')).toBe('false: no-such-program is not in the path');
 });
 
 test('programs are looked for in the path, in its order, and only files count that may be executed', async () => {
@@ -376,6 +397,9 @@ test('what does not answer, but does not refuse, is a server; an address that is
     `false: nothing listens at ${closed}: start a server there, and run the same command again`,
   );
   expect(await checksOf('postgres', none, {}, { address: 'none' })('server')).toBe('true: none');
+  // A connection to the broadcast address ends with an error of another kind.
+  const odd = '255.255.255.255:1';
+  expect(await checksOf('postgres', none, {}, { address: odd })('server')).toBe(`true: ${odd}`);
 });
 
 test('a compressed dump in SQL is unpacked to find its tables; the administrator is called as the store calls it', async () => {

@@ -1,7 +1,10 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { check, no, unknown, yes } from '../../../src/agent/recovery/check.ts';
+import { newFolder } from '../../folder.ts';
 import { holds, operator, sessions, step } from '../../recovery-session.ts';
+import { until } from '../../until.ts';
 
 const leaves = (what: string) => ({ what, undo: `undo ${what}` });
 
@@ -92,6 +95,18 @@ test('a run of something else, or one that did nothing, is not resumed', async (
   expect(same.text()).toContain('Resumes the run of ');
 });
 
+test('a run with a named backup is resumed without naming it again', async () => {
+  const { run } = sessions();
+  const target = { store: 'main' };
+  const steps = [step('stop', { commands: [['true']] }), step('restore', { requires: [holds(no('alive'))] })];
+  await run(steps, operator(), { subject: { target, backup: '/b' } });
+  for (const backup of [undefined, '/b']) {
+    const who = operator();
+    await run(steps, who, { subject: { target, backup } });
+    expect(who.text()).toMatch(/Resumes the run of \S+, which stopped after 1 of 2 steps;/);
+  }
+});
+
 test.each([
   [24, true, operator(true), true],
   [25, true, operator(true), true],
@@ -152,4 +167,25 @@ test('a signal while a check is awaited ends the run', async () => {
     ok: false,
     msg: 'interrupted by a signal',
   });
+});
+
+test.each([
+  [
+    'a command that ends by itself then was interrupted nevertheless',
+    'exit 0',
+    1,
+    'sh was interrupted by a signal, and ended with exit status 0',
+  ],
+  ['a command that ignores the first is killed by the second', '', 2, 'sh ended with SIGKILL'],
+])('signals are passed on: %s', async (_, trap, signals, fault) => {
+  const started = join(newFolder(), 'started');
+  const script = `trap '${trap}' TERM; touch "$0"; while :; do sleep 0.05; done`;
+  const who = operator();
+  const running = sessions().run([step('one', { commands: [['sh', '-c', script, started]] })], who);
+  await until('the command runs', () => existsSync(started));
+  for (let sent = 0; sent < signals; sent++) process.emit('SIGTERM');
+  expect(await running).toMatchObject({ ok: false, msg: `Do one: ${fault}` });
+  expect(who.lines.filter((line) => line.includes('asked to end'))).toEqual([
+    '  sh has been asked to end; a second signal kills it.',
+  ]);
 });

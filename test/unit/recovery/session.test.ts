@@ -1,6 +1,10 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { advisory, check, no, ofExecution, unknown, yes } from '../../../src/agent/recovery/check.ts';
+import { newFolder } from '../../folder.ts';
 import { holds, operator, sessions, step } from '../../recovery-session.ts';
+import { until } from '../../until.ts';
 
 test('steps are done in order, each with its proofs; what has no result is told', async () => {
   const { run, events } = sessions();
@@ -26,7 +30,25 @@ test('steps are done in order, each with its proofs; what has no result is told'
   expect(who.text()).toContain('  $ true\n  ok      check c: fine\n');
   expect(who.text()).toContain('  unknown check c: no evidence\n  FAILED  advice: not yet\n');
   expect(who.asked).toEqual(['Run it?', 'Is it done?']);
+  expect(who.text()).toMatch(/\nStep 3 of 3: Do three\nWhy three\.$/);
 });
+
+test.each([
+  [true, { ok: true }],
+  [false, { ok: false, msg: 'Do one: not done' }],
+])(
+  'without --execute the operator runs the commands, and says whether they are done: %s',
+  async (answer, result) => {
+    const { run, events } = sessions();
+    const who = operator(answer);
+    const one = step('one', { commands: [['no-such-program']], byHand: 'turn it' });
+    expect(await run([one], who, { execute: false })).toMatchObject(result);
+    expect(who.lines.at(-1)).toBe('  $ no-such-program');
+    expect(who.asked).toEqual(['Is it done?']);
+    // What is not done may be half done.
+    expect(events()[1]).toMatchObject({ event: 'step_started', step: 'one', byHand: true });
+  },
+);
 
 test('what is refused is refused before anything is changed, each check once', async () => {
   const { run, events } = sessions();
@@ -117,6 +139,20 @@ test('with nobody there, a step that needs a person is refused at the beginning'
   }
 });
 
+test.each([
+  [{ byHand: 'turn it' }, true, 'continue without --yes once it is done'],
+  [{ commands: [['true']] }, false, 'add --execute, or continue without --yes'],
+])(
+  'with nobody there, nobody says that work was done which was needless at first: %j',
+  async (work, execute, what) => {
+    const answers = [yes('there'), no('gone')];
+    const isDone = check('d', 'done', async () => answers.shift()!);
+    expect(
+      await sessions().run([step('one', { ...work, isDone })], operator(true, true), { execute }),
+    ).toMatchObject({ ok: false, msg: `Do one: it has to be done by hand; ${what}` });
+  },
+);
+
 test('with nobody there, commands run without a question that anyone could answer with no', async () => {
   const who = operator(true, true);
   expect(
@@ -186,6 +222,45 @@ test.each([
   expect(events().filter(({ event }) => event === 'step_done')).toEqual([]);
 });
 
+const roleIsBack = { ok: false, msg: expect.stringContaining(': a role is back') };
+test.each([
+  ['holds all the time', () => false, { ok: true }],
+  ['fails at the second look', (looks: number) => looks === 2, roleIsBack],
+  // There is one more look after the end of the work.
+  ['fails once the work is done', (looks: number) => looks > 3, roleIsBack],
+])('a condition that %s is watched from the start of the work to its end', async (_, fails, result) => {
+  let looks = 0;
+  let end = () => {};
+  const ended = new Promise<boolean>((resolve) => {
+    end = () => resolve(true);
+  });
+  const watches = check('w', 'watched', async () => {
+    looks++;
+    if (looks === 3 || fails(looks)) end();
+    return fails(looks) ? no('a role is back') : yes('down');
+  });
+  const who = { ...operator(), ask: () => ended };
+  const pauses: number[] = [];
+  const pause = async (ms: number) => void pauses.push(ms);
+  expect(await sessions().run([step('one', { byHand: 'turn it', watches })], who, { pause })).toMatchObject(
+    result,
+  );
+  // The store and the roles are asked once per second.
+  expect(pauses.length).toBeGreaterThan(0);
+  expect(pauses).toEqual(Array(looks - 1).fill(1000));
+});
+
+test('a command that runs for long says so', async () => {
+  const end = join(newFolder(), 'end');
+  const who = operator();
+  const one = step('one', { commands: [['sh', '-c', 'until test -e "$0"; do sleep 0.05; done', end]] });
+  const running = sessions().run([one], who, { noticeMs: 1 });
+  await until('it says so', () => who.text().includes('sh is still running after'));
+  writeFileSync(end, '');
+  expect(await running).toMatchObject({ ok: true });
+  expect(who.text()).toMatch(/^ {2}sh is still running after \d+m?s; Ctrl-C ends it\.$/m);
+});
+
 test('a reason overrides conditions at the step and while it is done, and is on record', async () => {
   const { run, events } = sessions();
   const one = step('one', {
@@ -239,6 +314,24 @@ test.each([
   });
   expect(await sessions().run([step('one', { proves: [proof] })], operator())).toMatchObject({ ok: true });
   expect(times).toBe(1);
+});
+
+test('a command that cannot be put on record ends the run after the command, with what it leaves', async () => {
+  const { run, events } = sessions();
+  const ended: boolean[] = [];
+  const lock = {
+    commandStarts: () => ({}),
+    commandStarted: () => {
+      throw new Error('the disk is full');
+    },
+    commandEnded: (succeeded: boolean) => void ended.push(succeeded),
+  };
+  const who = operator();
+  const one = step('one', { commands: [['true']], leaves: { what: 'It is half done.', undo: 'Undo it.' } });
+  await expect(run([one], who, { lock })).rejects.toThrow('the disk is full');
+  expect(ended).toEqual([true]);
+  expect(who.lines.at(-1)).toBe('It is half done. Undo it.');
+  expect(events().at(-1)).toMatchObject({ event: 'command_started' });
 });
 
 test('a step whose work is done already runs nothing, and is proved nevertheless', async () => {

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
@@ -82,6 +82,25 @@ test('a place that cannot be written is an error with its path', async () => {
   });
 });
 
+test('a command that cannot be put on record does not start', async () => {
+  const state = newFolder();
+  const lock = await lockSubject(state, 'cluster-loss', subject);
+  mkdirSync(recordOf(state));
+  expect(() => lock.commandStarts(['true'], true)).toThrow(
+    expect.objectContaining({ code: 'internal', message: expect.stringContaining(recordOf(state)) }),
+  );
+  await lock.release();
+});
+
+test('a lock that cannot be taken is not said to be held by another run', async () => {
+  const state = newFolder();
+  await (await lockSubject(state, 'cluster-loss', subject)).release();
+  // Where the directory of the lock belongs there is a file.
+  writeFileSync(join(recordOf(state), '..', 'lock'), '');
+  const taken = lockSubject(state, 'cluster-loss', subject);
+  await expect(taken).rejects.not.toMatchObject({ code: 'state_locked' });
+});
+
 test('a command is on record until its end, by its process and by the mark of those that it started', async () => {
   const state = newFolder();
   const lock = await lockSubject(state, 'cluster-loss', subject);
@@ -106,6 +125,10 @@ test('a command is on record until its end, by its process and by the mark of th
   lock.commandStarts(command, true);
   expect(lock.commandEnded(false)).toBeUndefined();
   expect(existsSync(recordOf(state))).toBe(false);
+  // Somebody else may have removed the record.
+  lock.commandStarts(command, true);
+  rmSync(recordOf(state));
+  expect(lock.commandEnded(true)).toBeUndefined();
   await lock.release();
 });
 

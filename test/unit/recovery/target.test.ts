@@ -107,6 +107,16 @@ test.each([
   ['an earlier run that had a log', { held: { lastLog: 'bin.000005', reachesMs: 5 } }, {}, 2, 5],
   ['an earlier run without one', { held: { reachesMs: 5 }, chain: chain('svc.sql', 'bin.000005') }, {}, 0, 5],
   [
+    'an earlier run, whatever the chain has become',
+    {
+      held: { lastLog: 'bin.000005', reachesMs: 5 },
+      chain: { links: [...chain('svc.sql').links!, { type: 'log', what: 'a to bin.000006', backup: 'far' }] },
+    },
+    {},
+    2,
+    5,
+  ],
+  [
     'a log that another entry observes',
     {
       chain: {
@@ -145,6 +155,12 @@ test('MySQL: the log ends at the second before the time', async () => {
     reaches:
       'Restores what was written before 2026-11-23T11:00:00.000Z. The dump, then 2 files of the binary log.',
   });
+});
+
+test('MySQL: a log of one file', async () => {
+  const at = place();
+  const given = target(at, 'mysql', { subject: subject(at.dump), chain: chain('svc.sql', 'bin.000004') });
+  expect((await restoreTarget(given)).reaches).toMatch(/ The dump, then 1 file of the binary log\.$/);
 });
 
 test('MySQL: a dump without its place has no log, and cannot end at a time; a folder is no dump', async () => {
@@ -246,6 +262,25 @@ test.each(refusals)('refused or not: %s', async (_, over, { kind = 'mysql', ...m
 });
 
 test.each([
+  ['no end', ['backup_manifest', 'PG_VERSION'], {}],
+  // The program of the archive restores it, and finds its end.
+  ['an archive of a tool', ['backup_manifest', 'PG_VERSION'], { untilXid: '77' }],
+  ['a base backup in tar format', ['backup_manifest'], { untilXid: '77' }],
+  ['a backup that nobody names', undefined, { untilXid: '77' }],
+])('PostgreSQL: the log is not read for %s', async (what, files, over) => {
+  const at = place();
+  // A manifest that says nothing: whoever reads it fails.
+  for (const name of files ?? []) writeFileSync(join(at.folder, name), '');
+  const given = target(at, 'postgres', {
+    subject: subject(files && at.folder, over),
+    ...(what === 'an archive of a tool' && {
+      backups: [{ name: 'log', store: 'main', type: 'log', source: { kind: 'pgbackrest' } }],
+    }),
+  });
+  expect(await restoreTarget(given)).not.toHaveProperty('refused');
+});
+
+test.each([
   [{ untilXid: '77' }, 'Restores up to transaction 77.'],
   [{ untilName: 'before-upgrade' }, 'Restores up to the restore point before-upgrade.'],
   [{ untilTimeline: '3' }, 'Restores all of timeline 3.'],
@@ -268,7 +303,7 @@ test('a command of the configuration applies the log by itself', async () => {
 test.each([
   [
     'the first run',
-    { files: ['/l/bin.000004', '/l/bin.000005'] },
+    { files: ['/l/bin.000003', '/l/bin.000004', '/l/bin.000005'] },
     undefined,
     { backup: '/b', lastLog: 'bin.000005', reachesMs: 7 },
   ],
