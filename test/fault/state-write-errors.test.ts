@@ -1,3 +1,4 @@
+import nodeFs from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { afterRestart, errors, loadedBed, temporaryDirectory } from './state/bed.ts';
 import { faultyFs, type Operation } from './state/faulty-fs.ts';
@@ -38,4 +39,20 @@ test('EIO at the sync of the directory, after the rename: degraded, and what com
   expect((await state.commit()).degraded).toBeUndefined();
   await state.close();
   expect(await afterRestart({ directory })).toEqual({ n: 2 });
+});
+
+test('a file system that takes only a part of each write gets the rest', async () => {
+  const directory = temporaryDirectory();
+  const open: typeof nodeFs.open = async (...args) => {
+    const handle = await nodeFs.open(...args);
+    const write = handle.write.bind(handle) as (bytes: Uint8Array, at: number, length: number) => unknown;
+    return Object.assign(handle, {
+      write: (bytes: Uint8Array, at: number, length: number) => write(bytes, at, Math.min(length, 7)),
+    });
+  };
+  const { state, values } = await loadedBed({ directory, fs: { ...nodeFs, open } });
+  values.add('n', 1);
+  expect(await state.commit()).toEqual({ sequence: 1 });
+  await state.close();
+  expect(await afterRestart({ directory })).toEqual({ n: 1 });
 });

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { AgentError } from '../../core/errors.ts';
 import { makeDirectorySync } from '../../core/make-directory.ts';
-import { takeLock } from '../state/lock.ts';
+import { isLocked, takeLock } from '../state/lock.ts';
 import { type Subject, shellText } from './commands.ts';
 import { journalError } from './journal.ts';
 
@@ -57,8 +57,7 @@ export async function lockSubject(
   { store, database, domain }: Subject,
 ): Promise<SubjectLock> {
   const parts = store === undefined ? ['domain', domain] : ['store', store, database];
-  const subject = parts.filter((part) => part !== undefined).join('.');
-  const directory = join(stateDirectory, 'recovery-runs', `${encodeURIComponent(subject)}.lock`);
+  const directory = join(stateDirectory, 'recovery-runs', `${encodeURIComponent(parts.join('.'))}.lock`);
   const [holderFile, commandFile] = [join(directory, 'holder.json'), join(directory, 'command.json')];
   const write = (file: string, value: Holder | RunningCommand) => {
     try {
@@ -166,7 +165,7 @@ function refuseBeside(running: RunningCommand | undefined): void {
 }
 
 function heldBy(thrown: unknown, holderFile: string, subject: string): unknown {
-  if (!(thrown instanceof AgentError) || thrown.code !== 'state_locked') return thrown;
+  if (!isLocked(thrown)) return thrown;
   const pid = Number(/pid (\d+)/.exec(thrown.message)?.[1]);
   const holder = readJson<Holder>(holderFile);
   // The file may still be from an earlier run.

@@ -116,6 +116,9 @@ function lockedError(directory: string, holder: string): AgentError {
   });
 }
 
+export const isLocked = (thrown: unknown): thrown is AgentError =>
+  thrown instanceof AgentError && thrown.code === 'state_locked';
+
 async function contend(base: string, directory: string): Promise<LockSocket> {
   for (let attempt = 0; attempt < attempts; attempt++) {
     const socket = await createLockSocket(base);

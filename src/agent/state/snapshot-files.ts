@@ -263,8 +263,6 @@ export function createStateDirectory(
   };
 }
 
-export const isLocked = (thrown: unknown) => thrown instanceof AgentError && thrown.code === 'state_locked';
-
 /** Writes contents as numbered snapshots; skips a content that equals the last. */
 interface Writer {
   /** Checks the directory, and creates and enters it again if necessary. Throws `StepFailure` (`no_directory`). */

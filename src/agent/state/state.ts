@@ -3,6 +3,7 @@ import type { DurableValues, Frozen } from '../../core/durable-store.ts';
 import { AgentError } from '../../core/errors.ts';
 import type { Clock, Durable, Log } from '../../core/ports.ts';
 import type { DegradedReason } from '../../core/reasons.ts';
+import { isLocked } from './lock.ts';
 import type { SnapshotContent } from './snapshot.ts';
 import {
   type CommitOutcomes,
@@ -10,7 +11,6 @@ import {
   createCommitOutcomes,
   createStateDirectory,
   createWriter,
-  isLocked,
   type StateDirectory,
   type StateFs,
   StepFailure,

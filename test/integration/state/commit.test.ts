@@ -161,6 +161,7 @@ test('a content that is too large for a snapshot is not written, and shown all t
   values.publish = () => void published++;
   expect(await state.commit()).toEqual({ sequence: 1, degraded: 'write' });
   expect(published).toBe(1);
+  expect(state.status().error).toContain('state snapshot: too large');
   Object.assign(values, { freeze, publish });
   values.add('n', 1);
   expect((await state.commit()).degraded).toBeUndefined();

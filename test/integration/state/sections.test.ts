@@ -94,9 +94,10 @@ test('after the start, such an owner begins with nothing, and the log says so', 
 
 test('where nothing was restored there is nothing to set aside', async () => {
   const directory = temporaryDirectory();
-  const { state } = await loadedBed({ directory });
+  const { state, entries } = await loadedBed({ directory });
   expect(await state.refuse(new Error('not mine'))).toBeUndefined();
   expect(readdirSync(directory)).toEqual([]);
+  expect(errors(entries)).toEqual([]);
 });
 
 test('where no file was restored, the error names the directory', async () => {
