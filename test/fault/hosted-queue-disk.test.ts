@@ -1,4 +1,4 @@
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createQueue } from '../../src/reporters/hosted/queue/queue.ts';
@@ -9,6 +9,26 @@ import { until } from '../until.ts';
 import { canMount, tmpfs } from './state/mount.ts';
 
 const receiver = receiverForEachTest();
+
+/** A queue in a directory, and what its disk failed with. */
+async function openedQueue(directory: string) {
+  const clock = manualClock();
+  const failures: unknown[] = [];
+  const queue = createQueue(
+    { directory, maxBytes: 2 ** 20, maxAgeMs: 3_600_000 },
+    {
+      clock,
+      drops: { count() {} },
+      diskFailed: (error) => void failures.push(error),
+      diskWorks() {},
+      changed() {},
+    },
+  );
+  await queue.open();
+  const append = (points: number) =>
+    queue.append({ format: 'otlp', points, timeMs: clock.nowMs(), body: Buffer.alloc(9) });
+  return { queue, failures, append };
+}
 
 const diskLog = 'cannot write the queue to disk; batches are kept in memory';
 
@@ -130,6 +150,16 @@ test.skipIf(!canMount())(
   },
 );
 
+test.skipIf(!canMount())('a full disk (real tmpfs) keeps no file in which there is nothing', async () => {
+  const { directory } = tmpfs('64k');
+  const { queue, failures, append } = await openedQueue(join(directory, 'queue'));
+  expect(() => writeFileSync(join(directory, 'ballast'), Buffer.alloc(128 * 1024))).toThrow('ENOSPC');
+  for (const points of [1, 2]) await append(points);
+  expect(failures).toMatchObject([{ code: 'ENOSPC' }, { code: 'ENOSPC' }]);
+  expect(readdirSync(join(directory, 'queue'))).toEqual([]);
+  await queue.close();
+});
+
 test.skipIf(!canMount())('a disk that turns read-only (real tmpfs): reports go on', async () => {
   const disk = tmpfs('256k');
   receiver.reply(status(503));
@@ -154,29 +184,12 @@ test.skipIf(!canMount())(
   'a disk that was read-only when the agent started: once it can be written, what was delivered is not sent again',
   async () => {
     const disk = tmpfs('256k');
-    const failures: unknown[] = [];
-    const clock = manualClock();
-    const opened = async () => {
-      const queue = createQueue(
-        { directory: disk.directory, maxBytes: 2 ** 20, maxAgeMs: 3_600_000 },
-        {
-          clock,
-          drops: { count() {} },
-          diskFailed: (error) => void failures.push(error),
-          diskWorks() {},
-          changed() {},
-        },
-      );
-      await queue.open();
-      return queue;
-    };
-    const before = await opened();
-    for (const points of [1, 2, 3])
-      await before.append({ format: 'otlp', points, timeMs: clock.nowMs(), body: Buffer.alloc(9) });
-    await before.close();
+    const before = await openedQueue(disk.directory);
+    for (const points of [1, 2, 3]) await before.append(points);
+    await before.queue.close();
 
     disk.remount('ro');
-    const queue = await opened();
+    const { queue, failures } = await openedQueue(disk.directory);
     await queue.remove((await queue.peek(0))!);
     expect(failures).toMatchObject([{ code: 'EROFS' }]);
     disk.remount('rw');
@@ -184,8 +197,8 @@ test.skipIf(!canMount())(
     expect(failures).toHaveLength(1);
     await queue.close();
 
-    const after = await opened();
-    expect((await after.peek(0))?.batch.points).toBe(3);
-    await after.close();
+    const after = await openedQueue(disk.directory);
+    expect((await after.queue.peek(0))?.batch.points).toBe(3);
+    await after.queue.close();
   },
 );

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Batch } from '../../../src/reporters/hosted/protocol.ts';
-import { createQueue } from '../../../src/reporters/hosted/queue/queue.ts';
+import { createQueue, pointsLeftIn } from '../../../src/reporters/hosted/queue/queue.ts';
 import { manualClock } from '../../clock.ts';
 import { newFolder } from '../../folder.ts';
 
@@ -123,6 +123,7 @@ const damages: [name: string, damage: (file: Buffer) => Buffer, delivered: numbe
   ['records that were delivered', (file) => file.fill(markOf(secondAt), 8, 16), [2, 3], []],
   ['an offset within the head', (file) => file.fill(markOf(15), 8, 16), [], ['corrupt 1']],
   ['an offset that is no whole number', (file) => file.fill(markOf(16.5), 8, 16), [], ['corrupt 1']],
+  ['an offset that is no number', (file) => file.fill(markOf(Number.NaN), 8, 16), [], ['corrupt 1']],
   ['an offset behind its end', (file) => file.fill(markOf(1e9), 8, 16), [], []],
   ['a record without its magic number', (file) => file.fill(0, secondAt, secondAt + 1), [1], ['corrupt 1']],
   [
@@ -153,6 +154,17 @@ test.each(damages)(
     expect(await restarted(directory)).toEqual([delivered, dropped]);
   },
 );
+
+test('the points that wait in a directory to which no queue writes', async () => {
+  const directory = await threeInAFile();
+  const [file] = readdirSync(directory);
+  writeFileSync(join(directory, file!.replace('0.', '5.')), readFileSync(join(directory, file!)));
+  expect(await pointsLeftIn(directory)).toBe(2 * (1 + 2 + 3));
+  // They wait still, for a queue that comes back.
+  expect((await restarted(directory))[0]).toEqual([1, 2, 3, 1, 2, 3]);
+  writeFileSync(join(directory, 'in the way'), '');
+  await expect(pointsLeftIn(join(directory, 'in the way'))).rejects.toThrow('EEXIST');
+});
 
 test('a new file takes the number after all others, whoever made them', async () => {
   const directory = await threeInAFile();

@@ -51,10 +51,7 @@ function createQueueDirectory(directory: string, segmentBytes: number): QueueDir
       try {
         return await createSegment(join(directory, name));
       } catch (error) {
-        if (systemCode(error) !== 'EEXIST') {
-          nextNumber -= 1;
-          throw error;
-        }
+        if (systemCode(error) !== 'EEXIST') throw error;
       }
     }
   };
@@ -352,7 +349,7 @@ interface EntryList {
   readonly memoryPoints: number;
   at(place: number): QueueEntry | undefined;
   /** The oldest entry, or the oldest entry in memory, except for the held entry. */
-  droppable(held: QueueEntry | undefined, inMemory?: boolean): QueueEntry | undefined;
+  droppable(held: QueueEntry | undefined, inMemory: boolean): QueueEntry | undefined;
   firstStored(): StoredBatch | undefined;
   add(kept: StoredBatch | Batch, batch: Pick<Batch, 'points' | 'timeMs'>, bytes: number): void;
   /** Removes an entry; false if it was not in the list. */
@@ -378,7 +375,7 @@ function createEntryList(clock: Clock): EntryList {
       return entries.reduce((sum, { kept, points }) => sum + (isStored(kept) ? 0 : points), 0);
     },
     at: (place) => entries[place],
-    droppable: (held, inMemory = false) =>
+    droppable: (held, inMemory) =>
       entries.find((entry) => entry !== held && !(inMemory && isStored(entry.kept))),
     firstStored() {
       const kept = entries.find((entry) => isStored(entry.kept))?.kept;
