@@ -12,7 +12,7 @@ import { createSenders } from '../../../src/sources/statsd/listen/senders.ts';
 import { createFraming } from '../../../src/sources/statsd/listen/stream.ts';
 import { createKernelDrops, localText, rowsOf } from '../../../src/sources/statsd/listen/udp.ts';
 import { manualClock } from '../../clock.ts';
-import { testRegistry } from '../../registry.ts';
+import { testRegistry, wideLimits } from '../../registry.ts';
 import { detectedLines, recordingIntake } from '../../statsd.ts';
 import { until } from '../../until.ts';
 
@@ -279,6 +279,16 @@ describe('expiry', () => {
     stop();
   });
 
+  test('hundreds go, and none after the stop', async () => {
+    const { clock, slices, knownLines, read } = path();
+    const stop = startExpiry(knownLines, 1000, { clock, slices });
+    for (let n = 0; n < 300; n++) read(`a${n}:1|c`);
+    clock.advance(1500);
+    await until('all lines are forgotten', () => knownLines.size === 0);
+    stop();
+    expect(clock.waiting).toBe(0);
+  });
+
   test('nothing goes before its time', async () => {
     const { clock, slices, knownLines, read } = path();
     const stop = startExpiry(knownLines, 1000, { clock, slices });
@@ -330,6 +340,36 @@ describe('words', () => {
       'gauge svc_only': 7,
       'gauge svc_depth': 7,
     });
+  });
+
+  test('hundreds of series are translated, beside those that went before or meanwhile', async () => {
+    const { clock, knownLines, read, shown } = path(createVocabularyDetector([table, other]));
+    for (let n = 0; n < 300; n++) read(`starts:1|c|#wf:${n}`);
+    read('only:7|g');
+    knownLines.forget(0);
+    clock.advance(1000);
+    knownLines.forget(299);
+    await until('they are translated', () => !Object.keys(shown()).some((key) => key.includes('"wf"')));
+    const wanted = Array.from({ length: 298 }, (_, i) => [`counter svc_restarts{"workflow":"${i + 1}"}`, 1]);
+    expect(shown()).toEqual({ ...Object.fromEntries(wanted), 'gauge svc_only': 7 });
+  });
+
+  test('of lines over a limit only those are kept that came before the words were recognised', () => {
+    const { clock, intake } = testRegistry({ limits: { ...wideLimits, seriesPerMetric: 1 } });
+    const detector = createVocabularyDetector([]);
+    const recorder = createSeriesRecorder({
+      intake: intake({ component: 'statsd', translate: detector.translate }),
+      ...{ detector, bounds: [1] },
+    });
+    const { knownLines, read } = detectedLines({
+      ...{ detector, recorder, clock },
+      slices: createSliceQueue(clock),
+    });
+    read('a:1|c|#wf:1\na:1|c|#wf:2');
+    expect([knownLines.size, knownLines.refusedLines]).toEqual([2, 0]);
+    clock.advance(1000);
+    read('a:1|c|#wf:3');
+    expect([knownLines.size, knownLines.refusedLines]).toEqual([2, 1]);
   });
 });
 

@@ -210,6 +210,16 @@ describe('series come and go', () => {
     stop();
   });
 
+  test('one that one of its two lines left goes on, with its window', async () => {
+    const { clock, read, knownLines, took, swept } = path();
+    read('took:1000|ms\ntook:1000|ms|@0.5');
+    knownLines.forget(1);
+    expect(took()).toEqual([...Array(5).fill(near(1)), 3, 3]);
+    clock.advance(10 * minute);
+    await swept();
+    expect(took()).toEqual([...none, 3, 3]);
+  });
+
   test('a closed intake takes nothing more, and looking does no harm', () => {
     const { read, took, intake, knownLines } = path();
     read('took:1000|ms');
