@@ -214,8 +214,9 @@ describe('a datagram', () => {
     });
   });
 
-  test('a bad value among packed ones', () => {
+  test('a bad value among packed ones, or none behind them', () => {
     expect(readOnce('a:1:x:3|c')).toEqual({ shown: { 'counter a': 4 }, refused: { invalid_value: 1 } });
+    expect(readOnce('a:1:3:|c')).toEqual({ shown: { 'counter a': 4 }, refused: { invalid_value: 1 } });
   });
 
   test('a bad part behind a good one', () => {

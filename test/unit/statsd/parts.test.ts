@@ -355,7 +355,7 @@ describe('words', () => {
   });
 
   test('of lines over a limit only those are kept that came before the words were recognised', () => {
-    const { clock, intake } = testRegistry({ limits: { ...wideLimits, seriesPerMetric: 1 } });
+    const { clock, intake, shown } = testRegistry({ limits: { ...wideLimits, seriesPerMetric: 1 } });
     const detector = createVocabularyDetector([]);
     const recorder = createSeriesRecorder({
       intake: intake({ component: 'statsd', translate: detector.translate }),
@@ -367,9 +367,17 @@ describe('words', () => {
     });
     read('a:1|c|#wf:1\na:1|c|#wf:2');
     expect([knownLines.size, knownLines.refusedLines]).toEqual([2, 0]);
+    // Lines beyond 2,048 of them leave nothing behind, however a number is written.
+    for (let n = 3; n < 2048 + 9; n++) read(`a:1|c|#wf:${n}\na:+01|c|#wf:${n}`);
+    expect(knownLines.size).toBe(2048);
+    for (let id = 2; id < 2048; id++) knownLines.forget(id);
     clock.advance(1000);
     read('a:1|c|#wf:3');
     expect([knownLines.size, knownLines.refusedLines]).toEqual([2, 1]);
+    knownLines.forget(0);
+    knownLines.forget(1);
+    knownLines.forgetRefused();
+    expect(shown()).toEqual({});
   });
 });
 
