@@ -165,6 +165,15 @@ describe('streams', () => {
     expect(open.shown()).toEqual({ 'counter a': 1 });
   });
 
+  test('a line over the limit is refused, and those around it are counted', async () => {
+    open = await openStatsd({ tcp: '127.0.0.1:0' }, systemClock);
+    const socket = await dial(open.statsd.status().addresses.tcp!);
+    socket.end(`a:1|c\n${'x'.repeat(100_000)}\nb:2|c\n`);
+    await until('the last line came', () => open!.shown()['counter b'] === 2);
+    expect(open.shown()).toEqual({ 'counter a': 1, 'counter b': 2 });
+    expect(open.drops).toEqual({ 'statsd/line_too_long': 1 });
+  });
+
   test('connections over the limit are closed and counted, the others go on', async () => {
     open = await openStatsd({ tcp: '127.0.0.1:0' }, systemClock);
     const address = open.statsd.status().addresses.tcp!;
