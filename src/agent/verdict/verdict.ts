@@ -149,6 +149,38 @@ function consequencesOf(all: readonly Explained[]): Map<string, Explained[]> {
   return byCause;
 }
 
+/** What the incident book stores about a problem. A problem that no other problem explains becomes an incident. */
+function openOf(
+  { found, causedBy }: Explained,
+  problem: Problem,
+  effects: readonly Explained[],
+  cause: Begun | undefined,
+): OpenProblem {
+  const { id, severity, kind, subject, what, changes } = problem;
+  const { about, predicate, detail } = found;
+  const consequences = consequencesText(
+    effects.map((one) => one.found),
+    [found],
+  );
+  return {
+    line: lineOf(found),
+    sinceMs: found.sinceMs,
+    ...(found.lastMs !== undefined && { lastMs: found.lastMs }),
+    ...(found.down && { down: found.down }),
+    from: sourcesOf(found),
+    reason: found.reason,
+    reasonMs: reasonSinceMs(found),
+    ...(kind === 'role_down' && { isDown: true }),
+    ...(cause && !isEarlyEnough(cause, found.sinceMs) && { isOlder: true }),
+    ...(causedBy === undefined && {
+      cause: {
+        ...{ id, severity, kind, subject, what, consequences, affected: effects.length, changes },
+        ...{ about, predicate, detail },
+      },
+    }),
+  };
+}
+
 /** The verdict if no problem is known. `over` are causes that ended while some evidence still looks back at them. */
 function calmVerdict(over: readonly ExplainedBy[], facts: StatusFacts): Verdict {
   const { level, headline } =
@@ -229,37 +261,6 @@ export function createJudge(windows: () => readonly MaintenanceWindow[] = () => 
     const line = lineOf(found);
     const back = backOf(line, seenMs, last);
     return { ...found, ...back, sinceMs: book.start({ ...found, line, sinceMs }, nowMs), reasonsMs };
-  };
-  /** What the incident book stores about a problem. A problem that no other problem explains becomes an incident. */
-  const openOf = (
-    { found, causedBy }: Explained,
-    problem: Problem,
-    effects: readonly Explained[],
-    cause: Begun | undefined,
-  ): OpenProblem => {
-    const { id, severity, kind, subject, what, changes } = problem;
-    const { about, predicate, detail } = found;
-    const consequences = consequencesText(
-      effects.map((one) => one.found),
-      [found],
-    );
-    return {
-      line: lineOf(found),
-      sinceMs: found.sinceMs,
-      ...(found.lastMs !== undefined && { lastMs: found.lastMs }),
-      ...(found.down && { down: found.down }),
-      from: sourcesOf(found),
-      reason: found.reason,
-      reasonMs: reasonSinceMs(found),
-      ...(kind === 'role_down' && { isDown: true }),
-      ...(cause && !isEarlyEnough(cause, found.sinceMs) && { isOlder: true }),
-      ...(causedBy === undefined && {
-        cause: {
-          ...{ id, severity, kind, subject, what, consequences, affected: effects.length, changes },
-          ...{ about, predicate, detail },
-        },
-      }),
-    };
   };
 
   return {
