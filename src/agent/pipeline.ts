@@ -7,7 +7,7 @@ import type { Vocabulary } from '../core/vocabulary.ts';
 import { createLineMemory } from '../sources/scrape/exposition/line-memory.ts';
 import { readVocabularies } from '../sources/vocabularies.ts';
 import { type Health, statusReport, withReadings } from './admin/status.ts';
-import type { ReadyConfig, ServiceConfig } from './config/types.ts';
+import type { AgentConfig, ReadyConfig, ServiceConfig } from './config/types.ts';
 import { dryRun } from './dry-run.ts';
 import { createEndpointPipeline } from './endpoint-pipeline.ts';
 import type { Endpoints, EndpointsDeps } from './endpoints.ts';
@@ -88,13 +88,9 @@ function openRolePipeline(
   });
 }
 
-export function createPipeline(deps: PipelineDeps): Pipeline {
-  const { registry, state, self, health, readSecret, clock, drops, log } = deps;
-  const startedMs = clock.nowMs();
-  const mark = randomUUID();
-  let current: ReadyConfig;
-  let changedMs: number | undefined;
-  const listening: Listening = { addresses: [] };
+/** The sources, which fill the registry, and the probes, which read some of what the sources count. */
+function openSources(deps: PipelineDeps, { mark, listening }: { mark: string; listening: Listening }) {
+  const { registry, state, self, readSecret, clock, drops, log } = deps;
   const roles = createRoles({ clock, log: log.named('roles') });
   state.section('roles').assign(roles.durable);
   const rolePipeline = openRolePipeline(deps, { mark, listening, onPage: roles.scraped });
@@ -118,6 +114,38 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     drops,
     log,
   });
+  return { rolePipeline, probing, counting };
+}
+
+/** Prepares the sources of roles, with the limits and keys of their configuration. */
+async function prepareRoles(
+  registry: Registry,
+  rolePipeline: RolePipeline,
+  { from, to }: { from: AgentConfig; to: AgentConfig },
+): Promise<Prepared> {
+  const undo = () => registry.configure(registrySettings(from));
+  registry.configure(registrySettings(to));
+  try {
+    const roleSources = await rolePipeline.prepare(to);
+    const discard = async () => {
+      await roleSources.discard();
+      undo();
+    };
+    return { swap: roleSources.swap, discard };
+  } catch (thrown) {
+    undo();
+    throw thrown;
+  }
+}
+
+export function createPipeline(deps: PipelineDeps): Pipeline {
+  const { registry, state, self, health, readSecret, clock, drops, log } = deps;
+  const startedMs = clock.nowMs();
+  const mark = randomUUID();
+  let current: ReadyConfig;
+  let changedMs: number | undefined;
+  const listening: Listening = { addresses: [] };
+  const { rolePipeline, probing, counting } = openSources(deps, { mark, listening });
   const reporters = createReporters({ state, self, readSecret, clock, drops, log });
   const readings = createServiceReadings();
   const judge = createJudge(() => current.config.maintenance.windows);
@@ -183,22 +211,6 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     log,
   });
 
-  /** Prepares the sources of roles, with the limits and keys of their configuration. */
-  const prepareRoles = async ({ config }: ReadyConfig): Promise<Prepared> => {
-    const undo = () => registry.configure(registrySettings(current.config));
-    registry.configure(registrySettings(config));
-    try {
-      const roleSources = await rolePipeline.prepare(config);
-      const discard = async () => {
-        await roleSources.discard();
-        undo();
-      };
-      return { swap: roleSources.swap, discard };
-    } catch (thrown) {
-      undo();
-      throw thrown;
-    }
-  };
   /** Switches logs between two lines, and probes and role counters in one synchronous step. */
   const prepareCounting = async (next: ReadyConfig): Promise<Prepared> => {
     const swapCounting = counting.prepare(next.config);
@@ -228,7 +240,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     },
     prepare: (next) => [
       () => dryRun(next.config, { clock }).then(() => undefined),
-      () => prepareRoles(next),
+      () => prepareRoles(registry, rolePipeline, { from: current.config, to: next.config }),
       () => endpoints.prepare(next.config),
       () => prepareCounting(next),
       async () => ({ swap: () => reporters.configure(next.config, gather), discard: () => {} }),
