@@ -17,6 +17,8 @@ import {
   takeValues,
   trimLines,
 } from './line-table.ts';
+import { createPageOrder } from './page-order.ts';
+import { createPageTally } from './page-tally.ts';
 
 export type Exposition = 'text' | 'openmetrics';
 
@@ -49,16 +51,6 @@ interface LineBytes {
 }
 
 const maxLineBytes = 1024 * 1024;
-/**
- * The maximum number of comments: two for each of 65,536 families. Their names and texts are in memory while a page is accepted.
- */
-const maxComments = 131_072;
-/**
- * How much of an invalid line is kept. It is many times what is shown, so that nothing of a secret that is cut here is left in what
- * is shown: its parts that are recognized get much shorter.
- */
-const mostOfInvalid = 8_192;
-
 /** After a failed page with more bytes of new lines than this, the table releases its memory. */
 const manyBytes = 4 * 1024 * 1024;
 const newline = Buffer.from('\n');
@@ -70,32 +62,11 @@ export function createPageReader(
   memory: LineUse = createLineMemory(Number.POSITIVE_INFINITY).open(),
 ): PageReader {
   let openMetrics = false;
-  let round = 0;
-  let lastOrder: Int32Array = new Int32Array(64);
-  let lastCount = 0;
-  let order: Int32Array = new Int32Array(64);
-  let count = 0;
-  let expected = 0;
-  let moved = false;
   let ended = false;
-  let lines = 0;
-  let samples = 0;
-  let comments = 0;
-  let invalidLines = 0;
-  let firstInvalid: Page['firstInvalid'];
   let hasAdded = false;
+  const tally = createPageTally(limits);
+  const lineOrder = createPageOrder(table);
   const leftOut = createBucketRun();
-
-  const countSample = (): void => {
-    if (++samples > limits.samples) {
-      throw new ScrapeFailure('too_many_samples', `the page has more than ${limits.samples} samples`);
-    }
-  };
-
-  const countComment = (): void => {
-    if (++comments > maxComments)
-      throw new ScrapeFailure('too_large', `the page has more than ${maxComments} HELP and TYPE lines`);
-  };
 
   const add = ({ bytes, view }: LineBytes, start: number, end: number, comment: boolean): number => {
     const id = addLine(table, view, bytes, start, end, comment);
@@ -108,26 +79,9 @@ export function createPageReader(
     return id;
   };
 
-  const skipLine = (bytes: Buffer, start: number, end: number): void => {
-    invalidLines++;
-    firstInvalid ??= {
-      line: lines,
-      text: bytes.toString('utf8', start, Math.min(end, start + mostOfInvalid)),
-    };
-  };
-
-  const note = (id: number, value: number): void => {
-    table.seen[id] = round;
-    table.incoming[id] = value;
-    if (count === order.length) {
-      const longer = new Int32Array(count * 2);
-      longer.set(order);
-      order = longer;
-    }
-    order[count] = id;
-    table.position[id] = count++;
-    if (table.comment[id] === 0) countSample();
-    else countComment();
+  const countLine = (id: number): void => {
+    if (table.comment[id] === 0) tally.countSample();
+    else tally.countComment();
   };
 
   /** Records a line that is not at the expected position; false if this page already has the line. */
@@ -140,26 +94,22 @@ export function createPageReader(
   ): boolean => {
     const { view } = line;
     let id = findLine(table, view, start, end);
-    if (id === -1) {
-      if (!comment && refusedLines.size > 0 && refusedLines.set(wideHash(view, start, end), value)) {
-        countSample();
-        return true;
-      }
+    if (id !== -1) {
+      if (!lineOrder.noteMoved(id, value)) return false;
+    } else if (!comment && refusedLines.size > 0 && refusedLines.set(wideHash(view, start, end), value)) {
+      tally.countSample();
+      return true;
+    } else {
       id = add(line, start, end, comment);
-      moved = true;
-    } else if (table.seen[id] === round) return false;
-    else {
-      const position = table.position[id]!;
-      if (position !== expected || lastOrder[position] !== id) moved = true;
-      if (lastOrder[position] === id) expected = position + 1;
+      lineOrder.noteNew(id, value);
     }
-    note(id, value);
+    countLine(id);
     return true;
   };
 
   const readCommentLine = (line: LineBytes, start: number, end: number): void => {
     const comment = readComment(line.bytes, start, end);
-    if (comment === 'invalid') skipLine(line.bytes, start, end);
+    if (comment === 'invalid') tally.skipLine(line.bytes, start, end);
     else if (comment?.about === 'end') ended = openMetrics;
     else if (comment !== undefined) noteMoved(line, start, end, true, 0);
   };
@@ -173,7 +123,7 @@ export function createPageReader(
     while (valueAt > start && bytes[valueAt - 1] !== 0x20) valueAt--;
     const value = fastValue(bytes, valueAt);
     if (cursor.at !== end || !refusedLines.set(wideHash(view, start, valueAt), value)) return false;
-    countSample();
+    tally.countSample();
     if (refusedLines.countedNowhere) leftOut.begin(view, start, valueAt);
     return true;
   };
@@ -183,12 +133,12 @@ export function createPageReader(
     if (refusedLines.size > 0 && isRefusedLine(line, start, end)) return;
     const valueAt = scanKey(bytes, start, end, limits.labelBytes);
     if (valueAt === longKey) {
-      const what = `line ${lines}: a label is over ${limits.labelBytes} bytes`;
+      const what = `line ${tally.lines}: a label is over ${limits.labelBytes} bytes`;
       throw new ScrapeFailure('label_too_long', what);
     }
     const value = valueAt === brokenKey ? 0 : readValue(bytes, valueAt, openMetrics);
     const isValid = valueAt !== brokenKey && cursor.at !== -1;
-    if (!isValid || !noteMoved(line, start, valueAt, false, value)) skipLine(bytes, start, end);
+    if (!isValid || !noteMoved(line, start, valueAt, false, value)) tally.skipLine(bytes, start, end);
   };
 
   /** Parses the line at `at`; returns the index after its newline. */
@@ -208,22 +158,22 @@ export function createPageReader(
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     let at = start;
     while (at < end) {
-      lines++;
+      tally.lines++;
       if (!ended && leftOut.continues(bytes, view, at)) {
-        countSample();
+        tally.countSample();
         at = cursor.at + 1;
         continue;
       }
-      const id = expected < lastCount ? lastOrder[expected]! : -1;
-      if (id !== -1 && hasKey(table, id, view, at, end) && table.seen[id] !== round && !ended) {
+      const id = lineOrder.expected();
+      if (id !== -1 && hasKey(table, id, view, at, end) && !lineOrder.has(id) && !ended) {
         const after = at + table.keys.keyLength[id]!;
         let value = 0;
         if (table.comment[id] === 1) cursor.at = after;
         else value = readValue(bytes, after, openMetrics);
         if (cursor.at !== -1 && bytes[cursor.at] === 0x0a) {
           at = cursor.at + 1;
-          expected++;
-          note(id, value);
+          lineOrder.note(id, value);
+          countLine(id);
           continue;
         }
       }
@@ -231,10 +181,10 @@ export function createPageReader(
     }
   };
 
-  const body = createBody(limits, { readLines, linesRead: () => lines });
+  const body = createBody(limits, { readLines, linesRead: () => tally.lines });
 
   const discard = (): void => {
-    if (hasAdded) freeAdded(table, lastOrder.subarray(0, lastCount));
+    if (hasAdded) freeAdded(table, lineOrder.known());
     const isFit = memory.set(tableBytes(table));
     if (table.keys.arenaFreed > manyBytes || !isFit) trimLines(table);
     memory.set(tableBytes(table));
@@ -245,16 +195,16 @@ export function createPageReader(
     begin(format) {
       discard();
       openMetrics = format === 'openmetrics';
-      round++;
-      count = expected = lines = samples = comments = invalidLines = 0;
-      moved = ended = false;
-      firstInvalid = undefined;
+      ended = false;
+      tally.begin();
+      lineOrder.begin();
       body.begin();
     },
     write: body.write,
     end(wholeBody) {
       body.end(wholeBody);
       if (openMetrics && !ended) throw new ScrapeFailure('invalid_body', 'the page has no # EOF');
+      const { samples, invalidLines, firstInvalid } = tally;
       if (samples === 0 && firstInvalid !== undefined) {
         const { line, text } = firstInvalid;
         throw new ScrapeFailure(
@@ -262,12 +212,10 @@ export function createPageReader(
           `no line is a sample; line ${line} is ${JSON.stringify(text)}`,
         );
       }
-      const changed = moved || count !== lastCount;
-      return { round, order, count, samples, bytes: body.bytes, invalidLines, firstInvalid, changed };
+      return { ...lineOrder.page(), samples, bytes: body.bytes, invalidLines, firstInvalid };
     },
     take(page) {
-      [lastOrder, order] = [fitting(page), lastOrder];
-      lastCount = page.count;
+      lineOrder.take(page);
       takeValues(table);
       memory.set(tableBytes(table));
       hasAdded = false;
@@ -282,10 +230,6 @@ function freeAdded(table: LineTable, known: Int32Array): void {
   for (const id of known) isKnown[id] = 1;
   for (let id = 0; id < isKnown.length; id++) if (isKnown[id] === 0) freeLine(table, id);
 }
-
-/** The order of a page, in an array of exactly its length if most of the page's lines were refused. */
-const fitting = ({ order, count }: Page): Int32Array =>
-  order.length > 4 * Math.max(count, 64) ? order.slice(0, Math.max(count, 64)) : order;
 
 /** The body of one page, which comes in chunks that may end within a line. */
 interface Body {

@@ -94,25 +94,42 @@ function nameOf(table: LineTable, id: number): string {
   return end > 0 ? text.slice(0, end) : keyOf(table, id).name;
 }
 
+/** Whether a family, or a family that its name could be a part of, has another type now. */
+const isRetyped = (family: string, changed: ReadonlySet<string>): boolean =>
+  changed.has(family) || strippedNames(family).some((name) => changed.has(name));
+
+/** The lines that belong to no series. A page may consist of such lines, so that each costs only a byte. */
+function createInvalidLines(table: LineTable) {
+  let isInvalid = new Uint8Array(0);
+  let count = 0;
+  return {
+    get count() {
+      return count;
+    },
+    has: (id: number) => isInvalid[id] === 1,
+    set(id: number, to: 0 | 1): void {
+      if (id >= isInvalid.length) isInvalid = grownColumn(isInvalid, table.keys.keyAt.length);
+      count += to - isInvalid[id]!;
+      isInvalid[id] = to;
+    },
+    renumber(newIds: Int32Array): void {
+      packColumn(isInvalid, newIds);
+      isInvalid = isInvalid.slice(0, table.keys.end);
+    },
+  };
+}
+
 export function createLineGroups(table: LineTable, { forget, slice }: LineGroupsDeps): LineGroups {
   const series = new Map<string, ScrapedSeries>();
   const seriesOf: (ScrapedSeries | undefined)[] = [];
-  /** For each id, 1 for an invalid line. A page may consist of such lines, so that each costs only a byte. */
-  let invalid = new Uint8Array(0);
-  let invalidLines = 0;
+  const invalid = createInvalidLines(table);
   const internName = createNames((name) => name);
   let live = new Int32Array(0);
   let metadata = noMetadata;
 
-  const setInvalid = (id: number, isInvalid: 0 | 1): void => {
-    if (id >= invalid.length) invalid = grownColumn(invalid, table.keys.keyAt.length);
-    invalidLines += isInvalid - invalid[id]!;
-    invalid[id] = isInvalid;
-  };
-
   const leave = (id: number): ScrapedSeries | undefined => {
     forget(id);
-    setInvalid(id, 0);
+    invalid.set(id, 0);
     const left = seriesOf[id];
     if (left === undefined) return undefined;
     seriesOf[id] = undefined;
@@ -135,20 +152,15 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
     return joined;
   };
 
-  const isPlaced = (id: number) => seriesOf[id] !== undefined || invalid[id] === 1;
-  /** Whether the line's family, or a family that its name could be a part of, has another type now. */
-  const isRetyped = (id: number, changed: ReadonlySet<string>): boolean => {
-    const family = seriesOf[id]?.family ?? nameOf(table, id);
-    return changed.has(family) || strippedNames(family).some((name) => changed.has(name));
-  };
-
+  const isPlaced = (id: number) => seriesOf[id] !== undefined || invalid.has(id);
+  const familyOf = (id: number) => seriesOf[id]?.family ?? nameOf(table, id);
   return {
     series,
     get metadata() {
       return metadata;
     },
     get invalidLines() {
-      return invalidLines;
+      return invalid.count;
     },
     async removeMissing(page) {
       const affected = new Set<ScrapedSeries>();
@@ -167,7 +179,7 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
       const retyped: number[] = [];
       for (let n = 0; n < page.count && changed.size > 0; n++) {
         const id = page.order[n]!;
-        if (table.comment[id] === 0 && isPlaced(id) && isRetyped(id, changed)) retyped.push(id);
+        if (table.comment[id] === 0 && isPlaced(id) && isRetyped(familyOf(id), changed)) retyped.push(id);
         if (slice.isOver()) await slice.next();
       }
       // This happens in one step: code that reads the series in a pause finds each line's place by the metadata.
@@ -202,7 +214,7 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
         if (table.comment[id] === 1 || isPlaced(id)) continue;
         const place = locate(keyOf(table, id), metadata.types);
         const joined = place && join(id, place);
-        if (joined === undefined) setInvalid(id, 1);
+        if (joined === undefined) invalid.set(id, 1);
         else if (place!.kind === 'histogram' || place!.kind === 'summary') waiting.add(joined);
         else update(joined);
         if (waiting.size > maxWaiting) {
@@ -231,9 +243,8 @@ export function createLineGroups(table: LineTable, { forget, slice }: LineGroups
         for (let n = 0; n < lines.length; n++) lines[n] = newIds[lines[n]!]!;
       metadata.renumber(newIds);
       packColumn(seriesOf, newIds);
-      packColumn(invalid, newIds);
       seriesOf.length = Math.min(seriesOf.length, table.keys.end);
-      invalid = invalid.slice(0, table.keys.end);
+      invalid.renumber(newIds);
     },
     keep(page) {
       live = page.order.slice(0, page.count);

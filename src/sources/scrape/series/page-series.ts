@@ -1,8 +1,8 @@
-import { grownColumn, isSparse, packColumn } from '../../../core/byte-table.ts';
+import { isSparse } from '../../../core/byte-table.ts';
 import { Handle } from '../../../core/handles.ts';
 import { wideHash } from '../../../core/hashes.ts';
 import type { Translated } from '../../../core/intake.ts';
-import type { Kind, Part, RawTags, Shape } from '../../../core/model.ts';
+import type { Kind, RawTags, Shape } from '../../../core/model.ts';
 import type { RefusedLines } from '../../../core/refused-series.ts';
 import type { Slice } from '../../../core/slices.ts';
 import type { MappedMetric } from '../../../core/vocabulary.ts';
@@ -11,6 +11,7 @@ import { type LineTable, type Page, packLines } from '../exposition/line-table.t
 import { assemble, type SeriesAssembly, signatureOf } from './assembly.ts';
 import { createFamilyCounts } from './family-counts.ts';
 import { createLineGroups, type LineGroups, type ScrapedSeries, type SeriesParts } from './line-groups.ts';
+import { type CounterChanges, createLineParts } from './line-parts.ts';
 
 /** The registry's intake for a scraped target (`OpenIntake`). */
 export interface PageIntake {
@@ -35,13 +36,10 @@ interface PageSeriesDeps {
 }
 
 /** The result of a page. */
-export interface PageResult {
+export interface PageResult extends CounterChanges {
   series: number;
   /** The number of lines that form no series, and of lines that repeat another line's value. */
   refusedLines: number;
-  /** The number of counters and counts of distributions that were on the last page, too, and how many of them fell. */
-  counters: number;
-  fallen: number;
 }
 
 /**
@@ -91,28 +89,25 @@ function addMapped(metrics: Map<string, Mapped>, name: string, translated: Trans
   metrics.set(name, metric);
 }
 
-/** A part of a line that sets two values: a count that stands for a missing `+Inf` bucket. */
-function both(one: Part, other: Part): Part {
-  return {
-    set(value) {
-      one.set(value);
-      other.set(value);
-    },
-  };
+/** Takes the lines of removed series out of the order of a page. Returns where the line at `at` is then. */
+function takeRemovedOut(table: LineTable, page: Page, at: number): number {
+  const { order } = page;
+  let count = 0;
+  let newAt = 0;
+  for (let n = 0; n < page.count; n++) {
+    if (n === at) newAt = count;
+    if (table.keys.keyLength[order[n]!] !== -1) order[count++] = order[n]!;
+  }
+  if (at === page.count) newAt = count;
+  page.count = count;
+  return newAt;
 }
 
 export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSeries {
   const { intake, refusedLines, detector, slice } = deps;
-  const partOf: (Part | undefined)[] = [];
-  /** By id, 1 for a line whose value falls only when its sender restarts. */
-  let grows = new Uint8Array(0);
+  const lineParts = createLineParts(table);
   const repeated = new Map<ScrapedSeries, number>();
-  const forget = (id: number): void => {
-    // Most lines of a page that exceeds a limit have no part: the columns end before such lines.
-    if (id < partOf.length) partOf[id] = undefined;
-    if (id < grows.length) grows[id] = 0;
-  };
-  const groups = createLineGroups(table, { forget, slice });
+  const groups = createLineGroups(table, { forget: lineParts.forget, slice });
   const catalog = createCatalogView(table, groups, detector);
   let removedLines = 0;
   let withdrawn = true;
@@ -127,17 +122,6 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     series.parts = undefined;
     series.signature = '';
     repeated.delete(series);
-  };
-
-  const bind = (series: ScrapedSeries, { lines, kind, sumAt }: SeriesAssembly): void => {
-    for (const id of series.lines) forget(id);
-    lines.forEach((id, index) => {
-      const part = series.parts!.part(index);
-      if (id === -1) return;
-      partOf[id] = partOf[id] === undefined ? part : both(partOf[id], part);
-      if (id >= grows.length) grows = grownColumn(grows, table.keys.keyAt.length);
-      grows[id] = kind === 'counter' || (sumAt !== -1 && index > sumAt) ? 1 : 0;
-    });
   };
 
   /** Reduces a series that the registry refused to hashes and values. */
@@ -165,7 +149,7 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     if (assembly.refused.length > 0) repeated.set(series, assembly.refused.length);
     else repeated.delete(series);
     if (assembly.parts === 0) {
-      for (const id of series.lines) forget(id);
+      for (const id of series.lines) lineParts.forget(id);
       return;
     }
     const { kind, tags, shape } = assembly;
@@ -184,7 +168,8 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
     }
     series.parts = parts;
     series.signature = signature;
-    bind(series, assembly);
+    for (const id of series.lines) lineParts.forget(id);
+    lineParts.bind(assembly, parts);
   };
 
   const namesOf = async (page: Page): Promise<ReadonlySet<string>> => {
@@ -212,29 +197,19 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
 
   /** Takes the lines of removed series out of the page, and releases their memory. Returns where the line at `at` is then. */
   const compact = (page: Page, at = 0): number => {
-    const { order } = page;
-    const isKept = (n: number): boolean => table.keys.keyLength[order[n]!] !== -1;
-    let count = 0;
-    let newAt = 0;
-    for (let n = 0; n < page.count; n++) {
-      if (n === at) newAt = count;
-      if (isKept(n)) order[count++] = order[n]!;
-    }
-    if (at === page.count) newAt = count;
-    page.count = count;
+    const newAt = takeRemovedOut(table, page, at);
+    const { order, count } = page;
     const newIds = packLines(table);
     if (newIds !== undefined) {
       for (let n = 0; n < count; n++) order[n] = newIds[order[n]!]!;
-      packColumn(partOf, newIds);
-      packColumn(grows, newIds);
+      lineParts.renumber(newIds);
       groups.renumber(newIds);
       // `values` may be called in a pause.
       catalog.seriesChanged();
       counts.forget();
     }
     for (let n = 0; n < count; n++) table.position[order[n]!] = n;
-    partOf.length = Math.min(partOf.length, table.keys.end);
-    grows = grows.slice(0, table.keys.end);
+    lineParts.shorten();
     removedLines = 0;
     return newAt;
   };
@@ -276,21 +251,11 @@ export function createPageSeries(table: LineTable, deps: PageSeriesDeps): PageSe
       catalog.seriesChanged();
       counts.forget();
     },
-    fill({ order, count }) {
-      const { incoming, taken } = table;
-      let fallen = 0;
-      let counters = 0;
-      for (let n = 0; n < count; n++) {
-        const id = order[n]!;
-        const value = incoming[id]!;
-        partOf[id]?.set(value);
-        if (grows[id] !== 1 || id >= taken.length) continue;
-        if (value < taken[id]!) fallen++;
-        if (!Number.isNaN(taken[id]!)) counters++;
-      }
+    fill(page) {
+      const filled = lineParts.fill(page);
       let refused = groups.invalidLines;
       for (const lines of repeated.values()) refused += lines;
-      return { series: groups.series.size, refusedLines: refused, counters, fallen };
+      return { series: groups.series.size, refusedLines: refused, ...filled };
     },
     endPage: () => refusedLines.endPage(),
     async withdraw() {
