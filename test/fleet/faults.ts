@@ -1,5 +1,5 @@
 import { createRandom } from '../../examples/service/random.ts';
-import { type IncidentType, incidentTypes, isAbout, isBehind, isNamedIn } from './incidents.ts';
+import { type IncidentType, incidentTypes, inject, isAbout, isBehind, isNamedIn } from './incidents.ts';
 import { fleet } from './judged.ts';
 
 /** Holds the verdict against what was injected: pairs of faults that overlap in any way, in the simulated fleet. */
@@ -41,7 +41,7 @@ type Report = ReturnType<ReturnType<typeof fleet>['look']>;
 function needOf(type: IncidentType): number {
   const { world, look, pass } = fleet();
   pass(warmUp);
-  type.inject(world.state);
+  inject(type, world.state);
   for (let looks = 1; looks < 100; looks++)
     if (look().verdict.problems.some(({ causedBy, what }) => !causedBy && isNamedIn(type, what)))
       return looks;
@@ -159,7 +159,7 @@ export function played(seed: number, restartsPercent = 0): Played {
   for (let at = 0; at < looks; at++) {
     if (faults.some(({ start, end }) => start === at || end === at)) {
       agent.world.heal();
-      for (const { type, start, end } of faults) if (start <= at && at < end) type.inject(agent.world.state);
+      for (const { type, start, end } of faults) if (start <= at && at < end) inject(type, agent.world.state);
     }
     if (random.next() * 100 < restartsPercent) agent.restart();
     report = agent.look();

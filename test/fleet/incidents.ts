@@ -16,10 +16,18 @@ type Symptom =
   | 'connections'
   | 'checks';
 
+/** Some of the values in an object and in the objects in it. */
+type Settings<T> = T extends readonly unknown[]
+  ? T
+  : T extends object
+    ? { [K in keyof T]?: Settings<T[K]> }
+    : T;
+
 /** A type of incident: the fault, and how a reader would name it. */
 export interface IncidentType {
   name: string;
-  inject(state: WorldState): void;
+  /** What the fault changes in the state of the world. */
+  sets: Settings<WorldState>;
   /** Matches the first sentence, which must contain it. */
   says: RegExp;
   /** What the fault breaks by the rules of the world. */
@@ -36,6 +44,17 @@ export interface IncidentType {
    */
   fadesMinutes?: number;
 }
+
+function setIn<T extends object>(target: T, values: Settings<T>): void {
+  for (const [key, value] of Object.entries(values)) {
+    const at = target[key as keyof T];
+    if (typeof at === 'object' && at !== null && !Array.isArray(value))
+      setIn(at, value as Settings<typeof at>);
+    else Object.assign(target, { [key]: value });
+  }
+}
+/** Lets a fault begin. */
+export const inject = ({ sets }: IncidentType, state: WorldState): void => setIn(state, sets);
 
 /** Databases of one failing store are one store in the sentence. */
 const ofStores = (what: string) => what.replace(/store main\/persistence/, 'store main');
@@ -56,9 +75,7 @@ const everything: readonly Symptom[] = [
 
 const ofStore = (name: string, reason: string, msg: string, says: RegExp): IncidentType => ({
   name,
-  inject: ({ store }) => {
-    store.failure = [reason, msg, 'connect'];
-  },
+  sets: { store: { failure: [reason, msg, 'connect'] } },
   says,
   breaks: [...everything, 'recovery', 'connections', 'checks', 'replication'],
   place: 'store',
@@ -66,9 +83,7 @@ const ofStore = (name: string, reason: string, msg: string, says: RegExp): Incid
 
 const killed = (role: RoleName, breaks: readonly Symptom[]): IncidentType => ({
   name: `${role} is killed`,
-  inject: ({ roles }) => {
-    roles[role].gone = true;
-  },
+  sets: { roles: { [role]: { gone: true } } },
   says: new RegExp(`roles? [\\w, ]*${role}[\\w, ]* (?:is|are) down`, 'i'),
   breaks,
   shows: 'health',
@@ -77,9 +92,7 @@ const killed = (role: RoleName, breaks: readonly Symptom[]): IncidentType => ({
 
 const crashing = (role: RoleName, msg: string, breaks: readonly Symptom[]): IncidentType => ({
   name: `${role} crashes: ${msg}`,
-  inject: ({ roles }) => {
-    roles[role].crashesWith = msg;
-  },
+  sets: { roles: { [role]: { crashesWith: msg } } },
   says: new RegExp(`roles? [\\w, ]*${role}[\\w, ]* crash(?:es)? again and again`, 'i'),
   breaks,
   place: role,
@@ -95,9 +108,7 @@ const unhealthy = (
   says: RegExp,
 ): IncidentType => ({
   name: `${role}: ${reason}`,
-  inject: ({ roles }) => {
-    roles[role].health = [reason, msg];
-  },
+  sets: { roles: { [role]: { health: [reason, msg] } } },
   says,
   breaks,
   shows: 'health',
@@ -111,12 +122,12 @@ const historyCalls: readonly Symptom[] = [...frontendCalls, 'shards'];
 const simple = (
   name: string,
   says: RegExp,
-  inject: IncidentType['inject'],
+  sets: Settings<WorldState>,
   more: Partial<IncidentType> = {},
 ): IncidentType => ({
   name,
   says,
-  inject,
+  sets,
   breaks: [],
   ...more,
 });
@@ -156,17 +167,17 @@ export const incidentTypes: readonly IncidentType[] = [
   simple(
     'connections run out',
     /store main is short of connections/i,
-    ({ store }) => {
-      store.checks.connections = '98 of 100 connections are open';
-    },
+    { store: { checks: { connections: '98 of 100 connections are open' } } },
     { shows: 'connections', breaks: ['persistence'] },
   ),
   simple(
     'a backup locks the store',
     /store main keeps sessions waiting/i,
-    ({ store }) => {
-      store.checks.lock_waits = '14 sessions wait for a lock of session 4711 of backup, active, for 95 s';
-      store.slow = true;
+    {
+      store: {
+        checks: { lock_waits: '14 sessions wait for a lock of session 4711 of backup, active, for 95 s' },
+        slow: true,
+      },
     },
     {
       // Sessions that wait keep their connections.
@@ -178,9 +189,7 @@ export const incidentTypes: readonly IncidentType[] = [
   simple(
     'store is read only',
     /store main refuses writes/i,
-    ({ store }) => {
-      store.readOnly = true;
-    },
+    { store: { readOnly: true } },
     {
       breaks: [
         ...(['persistence', 'work', 'canary', 'shards', 'requests', 'latency'] as const),
@@ -192,17 +201,13 @@ export const incidentTypes: readonly IncidentType[] = [
   simple(
     'a schema that is too old',
     /database main\/persistence has the wrong schema/i,
-    ({ store }) => {
-      store.checks.schema = 'version 0.30, expected 0.37 or newer';
-    },
+    { store: { checks: { schema: 'version 0.30, expected 0.37 or newer' } } },
     { shows: 'checks', breaks: ['persistence'] },
   ),
   simple(
     'store is slow',
     /store calls of roles? .* are slow/i,
-    ({ store }) => {
-      store.slow = true;
-    },
+    { store: { slow: true } },
     { breaks: ['latency', 'requests', 'work', 'canary', 'shards'], shows: 'persistence', fadesMinutes: 2 },
   ),
   killed('frontend', frontendCalls),
@@ -236,33 +241,25 @@ export const incidentTypes: readonly IncidentType[] = [
   simple(
     'a large heap',
     /role matching has a large heap/i,
-    ({ roles }) => {
-      roles.matching.heap = 9e9;
-    },
+    { roles: { matching: { heap: 9e9 } } },
     { place: 'matching' },
   ),
   simple(
     'long pauses',
     /role history pauses for garbage collection/i,
-    ({ roles }) => {
-      roles.history.pauses = 300;
-    },
+    { roles: { history: { pauses: 300 } } },
     { place: 'history', breaks: ['requests', 'latency', 'work', 'canary', 'shards'], fadesMinutes: 5 },
   ),
   simple(
     'the port of the page is closed',
     /role worker cannot be scraped/i,
-    ({ roles }) => {
-      roles.worker.pageClosed = true;
-    },
+    { roles: { worker: { pageClosed: true } } },
     { shows: 'health', place: 'worker' },
   ),
   simple(
     'history alone cannot reach the store',
     /role history has persistence errors/i,
-    ({ roles }) => {
-      roles.history.ownErrors = 15;
-    },
+    { roles: { history: { ownErrors: 15 } } },
     {
       shows: 'persistence',
       breaks: ['requests', 'latency', 'work', 'canary', 'shards'],
@@ -273,137 +270,103 @@ export const incidentTypes: readonly IncidentType[] = [
   simple(
     'matching fails requests',
     /requests from .*to matching.* fail/i,
-    ({ failingRequests }) => {
-      failingRequests.matching = 0.4;
-    },
+    { failingRequests: { matching: 0.4 } },
     { shows: 'requests', breaks: ['latency', 'work', 'canary'], fadesMinutes: 2 },
   ),
   simple(
     'the frontend is slow',
     /the frontend answers slowly/i,
-    (state) => {
-      state.frontendSlow = true;
-    },
+    { frontendSlow: true },
     { shows: 'latency', breaks: ['work', 'canary'], witness: 'frontend', fadesMinutes: 2 },
   ),
   simple(
     'no worker polls',
     /task list orders\/default has tasks but no poller/i,
-    (state) => {
-      state.workers = 'gone';
-    },
+    { workers: 'gone' },
     { shows: 'work', breaks: ['work', 'archive'], place: 'workers', witness: 'matching' },
   ),
   simple(
     'workers get no task',
     /task list orders\/default is stalled/i,
-    (state) => {
-      state.workers = 'stuck';
-    },
+    { workers: 'stuck' },
     { shows: 'work', breaks: ['work', 'archive'], place: 'workers' },
   ),
   simple(
     'more work than workers',
     /backlog of task list orders\/default grows/i,
-    (state) => {
-      state.backlogGrowth = 200;
-    },
+    { backlogGrowth: 200 },
     { shows: 'work', breaks: ['work', 'archive'], place: 'workers', witness: 'matching', fadesMinutes: 5 },
   ),
   simple(
     'workflows time out',
     /workflows of domain orders time out/i,
-    (state) => {
-      state.timeouts = 9;
-    },
+    { timeouts: 9 },
     { shows: 'work', witness: 'history', fadesMinutes: 5 },
   ),
   simple(
     'the other cluster is lost',
     /cluster dc2 is unreachable/i,
-    (state) => {
-      state.cluster = ['unreachable', 'no route to host'];
-    },
+    { cluster: ['unreachable', 'no route to host'] },
     { breaks: ['replication', 'domain'], place: 'dc2' },
   ),
   simple(
     'replication lags',
     /replication dc1 to dc2 lags behind/i,
-    (state) => {
-      state.replicationLagSeconds = 900;
-    },
+    { replicationLagSeconds: 900 },
     { shows: 'replication', breaks: ['domain'], witness: 'dc2' },
   ),
   simple(
     'replication tasks fail',
     /replication dc1 to dc2 has failing tasks/i,
-    (state) => {
-      state.replicationFailures = 40;
-    },
+    { replicationFailures: 40 },
     { shows: 'replication', breaks: ['replication'], fadesMinutes: 2 },
   ),
   simple(
     'clusters disagree',
     /domain orders differs between clusters/i,
-    (state) => {
-      state.domain = ['clusters_disagree', 'dc1 says dc1, dc2 says dc2'];
-    },
+    { domain: ['clusters_disagree', 'dc1 says dc1, dc2 says dc2'] },
     { shows: 'domain', place: 'domain' },
   ),
   simple(
     'the client cannot describe the domain',
     /domain orders cannot be read/i,
-    (state) => {
-      state.domain = ['command_missing', 'no such file: cadence'];
-    },
+    { domain: ['command_missing', 'no such file: cadence'] },
     { shows: 'domain', place: 'domain' },
   ),
   simple(
     'the bucket is gone',
     /archive history cannot be used/i,
-    (state) => {
-      state.archive = ['not_found', 'no such bucket'];
-    },
+    { archive: ['not_found', 'no such bucket'] },
     { breaks: ['archive'] },
   ),
   simple(
     'nothing is archived',
     /archive history receives nothing/i,
-    (state) => {
-      state.archiveAgeSeconds = 200_000;
-    },
+    { archiveAgeSeconds: 200_000 },
     { shows: 'archive', place: 'archive' },
   ),
   simple(
     'nothing has been archived for longer than workflows are kept',
     /archive history receives nothing/i,
-    (state) => {
-      state.archiveAgeSeconds = 700_000;
-    },
+    { archiveAgeSeconds: 700_000 },
     { shows: 'archive', place: 'archive' },
   ),
   simple(
     'workflows fail',
     /workflows of domain orders fail/i,
-    (state) => {
-      state.failures = 9;
-    },
+    { failures: 9 },
     { shows: 'work', witness: 'history', fadesMinutes: 5 },
   ),
   simple(
     'the canary is gone',
     /the canary in domain canary completes no workflow/i,
-    (state) => {
-      state.canaryGone = true;
-    },
+    { canaryGone: true },
     { shows: 'canary' },
   ),
   simple(
     'shards move',
     /shards of role history keep moving/i,
-    (state) => {
-      state.shardsMove = 2;
-    },
+    { shardsMove: 2 },
     {
       shows: 'shards',
       breaks: ['shards', 'requests', 'latency', 'work', 'canary'],
@@ -415,75 +378,49 @@ export const incidentTypes: readonly IncidentType[] = [
   simple(
     'transfer tasks are late',
     /task queue transfer of history is late/i,
-    (state) => {
-      state.tasksLate = true;
-    },
+    { tasksLate: true },
     { shows: 'shards', breaks: ['work', 'canary'], witness: 'history', fadesMinutes: 5 },
   ),
   simple(
     'a backup failed',
     /backup nightly failed/i,
-    ({ backups }) => {
-      backups.nightly = ['backup_failed', 'exit status 1'];
-    },
+    { backups: { nightly: ['backup_failed', 'exit status 1'] } },
     { shows: 'recovery', place: 'nightly' },
   ),
   simple(
     'a backup is late',
     /backup nightly is late/i,
-    ({ backups }) => {
-      backups.nightly = ['late', 'due two hours ago'];
-    },
+    { backups: { nightly: ['late', 'due two hours ago'] } },
     { shows: 'recovery', place: 'nightly' },
   ),
   simple(
     'the log is not archived',
     /store main does not archive its log/i,
-    (state) => {
-      state.walStalled = true;
-    },
+    { walStalled: true },
     { shows: 'recovery' },
   ),
-  simple('a certificate ends soon', /certificate of health\/frontend expires soon/i, (state) => {
-    state.certificateDays = 3;
-  }),
+  simple('a certificate ends soon', /certificate of health\/frontend expires soon/i, { certificateDays: 3 }),
   simple(
     'a log cannot be read',
     /log file \/var\/log\/history.log is not read/i,
-    (state) => {
-      state.logState = 'permission denied';
-    },
+    { logState: 'permission denied' },
     { place: 'log' },
   ),
   simple(
     'a log is read late',
     /log file \/var\/log\/history.log is read late/i,
-    (state) => {
-      state.lagBytes = 200 << 20;
-    },
+    { lagBytes: 200 << 20 },
     { place: 'log' },
   ),
-  simple('log lines are lost', /log lines of role history were lost/i, (state) => {
-    state.lost = 500;
-  }),
-  simple('the platform refuses', /reporter metrics.hostedmetrics cannot deliver/i, (state) => {
-    state.reporterFails = true;
-  }),
-  simple('the disk of the agent is full', /the state cannot be written/i, (state) => {
-    state.stateDegraded = 'ENOSPC';
-  }),
-  simple('a bad configuration', /the new configuration was refused/i, (state) => {
-    state.reloadError = 'roles: unknown role';
-  }),
-  simple('datagrams are dropped', /data of statsd is dropped/i, (state) => {
-    state.drops = 50;
-  }),
+  simple('log lines are lost', /log lines of role history were lost/i, { lost: 500 }),
+  simple('the platform refuses', /reporter metrics.hostedmetrics cannot deliver/i, { reporterFails: true }),
+  simple('the disk of the agent is full', /the state cannot be written/i, { stateDegraded: 'ENOSPC' }),
+  simple('a bad configuration', /the new configuration was refused/i, { reloadError: 'roles: unknown role' }),
+  simple('datagrams are dropped', /data of statsd is dropped/i, { drops: 50 }),
   simple(
     'a fatal entry',
     /role matching logged fatal errors/i,
-    (state) => {
-      state.fatal = { role: 'matching', msg: 'panic: index out of range' };
-    },
+    { fatal: { role: 'matching', msg: 'panic: index out of range' } },
     {
       shows: 'health',
       breaks: ['requests', 'latency', 'work', 'canary'],

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { StatusReport, Verdict } from '../../../../src/agent/report.ts';
-import { type IncidentType, incidentTypes, isAbout, isBehind } from '../../../fleet/incidents.ts';
+import { type IncidentType, incidentTypes, inject, isAbout, isBehind } from '../../../fleet/incidents.ts';
 import { fleet } from '../../../fleet/judged.ts';
 import { bySize } from '../../../size.ts';
 
@@ -50,11 +50,11 @@ test.each(alone(every(incidentTypes, { short: 9, long: 5, nightly: 1 })))(
     const now = Date.parse(pass(1)[0]!.changes[0]?.at ?? '2026-03-01T08:06:15.000Z');
     const until = new Date(now + 20 * 60_000).toISOString();
     judge.announce({ at: new Date(now).toISOString(), kind: 'maintenance', what: 'new disks', until });
-    workOn(fault).inject(world.state);
+    inject(workOn(fault), world.state);
     const stopped = pass(2 * minute).at(-1)!;
     expect(isNamed(workOn(fault), stopped)).toBe(true);
     world.heal();
-    fault.inject(world.state);
+    inject(fault, world.state);
     const during = pass(longestUnseen).at(-1)!;
     expect(during.verdict.sentence).toMatch(/ Planned work until 08:26:15 UTC: new disks\.$/);
     const after = pass(2 * minute).at(-1)!;
@@ -74,9 +74,9 @@ test.each(
 )('%s, and a quarter of an hour later %s: both are named', (_, __, first, second) => {
   const { world, pass } = fleet();
   pass(6 * minute);
-  first.inject(world.state);
+  inject(first, world.state);
   const alone = pass(longestUnseen).at(-1)!;
-  second.inject(world.state);
+  inject(second, world.state);
   const both = pass(longestUnseen);
   for (const report of [alone, ...both]) expect(isNamed(first, report)).toBe(true);
   expect(isNamed(second, both.at(-1)!)).toBe(true);
@@ -88,12 +88,12 @@ test.each(named(every(hidden, { short: 80, long: 32, nightly: 1 }, 5)))(
   (_, __, lasting, cause) => {
     const { world, pass } = fleet();
     pass(6 * minute);
-    cause.inject(world.state);
+    inject(cause, world.state);
     pass(3 * minute);
-    lasting.inject(world.state);
+    inject(lasting, world.state);
     pass(10 * minute);
     world.heal();
-    lasting.inject(world.state);
+    inject(lasting, world.state);
     const fading = pass((cause.fadesMinutes ?? 0) * minute);
     const over = pass(longestUnseen + 5 * minute);
     for (const { verdict } of [...fading, ...over])
@@ -118,12 +118,12 @@ test.each(
   (_, pause, type) => {
     const { world, pass } = fleet();
     pass(6 * minute);
-    type.inject(world.state);
+    inject(type, world.state);
     pass(longestUnseen);
     world.heal();
     const gone = pass(pause);
     for (const { verdict } of gone) expect(strange(verdict, type)).toEqual([]);
-    type.inject(world.state);
+    inject(type, world.state);
     const back = pass(longestUnseen);
     const seen = back.slice(back.findIndex((report) => isNamed(type, report)));
     for (const { verdict } of seen) expect(strange(verdict, type)).toEqual([]);
@@ -137,7 +137,7 @@ test.each(alone(every(incidentTypes, { short: 8, long: 4, nightly: 1 }, 1)))(
   (_, type) => {
     const { world, pass, restart } = fleet();
     pass(6 * minute);
-    type.inject(world.state);
+    inject(type, world.state);
     const before = pass(longestUnseen + 3 * minute).at(-1)!;
     restart();
     const after = pass(longestUnseen);

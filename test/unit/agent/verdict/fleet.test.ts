@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type IncidentType, incidentTypes, isBehind } from '../../../fleet/incidents.ts';
+import { type IncidentType, incidentTypes, inject, isBehind } from '../../../fleet/incidents.ts';
 import { fleet } from '../../../fleet/judged.ts';
 import { bySize } from '../../../size.ts';
 
@@ -10,8 +10,8 @@ function play(faults: readonly IncidentType[], isShuffled = false) {
   for (let i = 0; i < 24; i++) before = look();
   const inOrder = isShuffled ? faults.toReversed() : faults;
   let { verdict } = before;
-  for (const { inject } of inOrder) {
-    inject(world.state);
+  for (const type of inOrder) {
+    inject(type, world.state);
     for (let i = 0; i < 4; i++) ({ verdict } = look());
   }
   for (let i = 0; i < 64; i++) ({ verdict } = look());
@@ -34,7 +34,7 @@ test.each(incidentTypes.map((type) => [type.name, type] as const))(
   (_, type) => {
     const { world, look } = fleet();
     for (let i = 0; i < 25; i++) look();
-    type.inject(world.state);
+    inject(type, world.state);
     for (let i = 0; i < 64; i++) look();
     world.heal();
     const after = Array.from({ length: 72 }, look);
@@ -91,9 +91,9 @@ test.each(shownCovered.map(([first, second]) => [first.name, second.name, first,
   (_, __, first, second) => {
     const { world, look } = fleet();
     for (let i = 0; i < 25; i++) look();
-    first.inject(world.state);
+    inject(first, world.state);
     for (let i = 0; i < 80; i++) look();
-    second.inject(world.state);
+    inject(second, world.state);
     const { sentence } = Array.from({ length: 64 }, look).at(-1)!.verdict;
     expect(sentence).toMatch(first.says);
     expect(sentence).toMatch(second.says);
