@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { entriesIn } from '../entries.ts';
 import { newFolder } from '../folder.ts';
 import { bySize, onlyShort, testOnce } from '../size.ts';
 import { until } from '../until.ts';
@@ -30,10 +31,9 @@ backups:
 beforeEach(() => rmSync(state, { recursive: true, force: true }));
 
 const runs = (name: string) =>
-  readFileSync(join(state, 'backup-runs', `${name}.jsonl`), 'utf8')
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line) as { startMs: number; endMs?: number; status?: number; msg?: string });
+  entriesIn<{ startMs: number; endMs?: number; status?: number; msg?: string }>(
+    readFileSync(join(state, 'backup-runs', `${name}.jsonl`), 'utf8'),
+  );
 const job = (...words: string[]) => ['backup', 'run', '--job', 'job', '-c', file, '--', ...words];
 
 describe('backup run', () => {

@@ -16,6 +16,7 @@ import type { Finding } from '../../src/probes/probe.ts';
 import { backupOptions, openBackups, recoveryOf } from '../backup-probes.ts';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';
 import { manualClock } from '../clock.ts';
+import { entriesIn } from '../entries.ts';
 import { folder } from '../run-folder.ts';
 import { storeOn } from '../store-probe.ts';
 import { until } from '../until.ts';
@@ -55,11 +56,9 @@ describe.skipIf(!hasCassandra)('incremental backups of a real Cassandra', () => 
     expect(taken.status, taken.stderr + taken.stdout).toBe(0);
   };
   const runs = (job: string) =>
-    readFileSync(join(state, 'backup-runs', `${job}.jsonl`), 'utf8')
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as { startMs: number; status?: number })
-      .filter(({ status }) => status === 0);
+    entriesIn<{ startMs: number; status?: number }>(
+      readFileSync(join(state, 'backup-runs', `${job}.jsonl`), 'utf8'),
+    ).filter(({ status }) => status === 0);
 
   const entry = (name: string, type: BackupOptions['type'], kind: 'snapshot' | 'incrementals') =>
     backupOptions(name, type, { kind, dataDirectory: kept, keyspace: 'svc' } satisfies BackupSource, {

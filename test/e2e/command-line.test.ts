@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { listenersIn } from '../entries.ts';
 import { newFolder } from '../folder.ts';
 import { freePort } from '../ports.ts';
 import { servingBare } from '../serving.ts';
@@ -170,13 +171,8 @@ describe('a running agent', () => {
     toStderr.child.stdout?.on('data', (text: string) => (stdout += text));
     await toStderr.end();
     expect(stdout).toBe('');
-    const entries = toStderr
-      .output()
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as Record<string, unknown>);
-    for (const entry of entries)
-      expect(entry).toMatchObject({
+    for (const line of toStderr.output().trim().split('\n'))
+      expect(JSON.parse(line)).toMatchObject({
         ts: expect.stringMatching(/^\d{4}-.*Z$/),
         level: expect.stringMatching(/^(info|warn)$/),
         msg: expect.any(String),
@@ -203,12 +199,9 @@ describe('a running agent', () => {
       ),
     );
     const agent = start(process.execPath, [mainFile, 'run', '-c', file]);
-    const address = await until('its log says where it listens', () => {
-      const line = readFileSync(outputFile, 'utf8')
-        .split('\n')
-        .find((text) => text.includes('"listener":"metrics"'));
-      return line ? (JSON.parse(line) as { address: string }).address : undefined;
-    });
+    const address = await until('its log says where it listens', () =>
+      listenersIn(readFileSync(outputFile, 'utf8')).get('metrics'),
+    );
     await until('it has counted itself', async () => {
       const page = await (await fetch(`http://${address}/metrics`)).text();
       return (

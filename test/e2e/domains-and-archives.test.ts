@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
+import { entriesIn, listenersIn } from '../entries.ts';
 import { keys, openObjectStore } from '../object-store.ts';
 import { folder } from '../run-folder.ts';
 import { serving } from '../serving.ts';
@@ -27,15 +28,8 @@ async function run(directory: string, parts: string, env: Record<string, string>
   writeFileSync(file, `${head}admin: {listenAddress: 127.0.0.1:0}\n${parts}`);
   const agent = start(process.execPath, [mainFile, 'run', '-c', file], env);
   atTestEnd(() => agent.end());
-  const entries = () =>
-    agent
-      .output()
-      .split('\n')
-      .flatMap((line) => (line.startsWith('{') ? [JSON.parse(line) as Record<string, unknown>] : []));
-  const address = await until(
-    'the listener',
-    () => entries().find(({ msg, listener }) => msg === 'listening' && listener === 'metrics')?.address,
-  );
+  const entries = () => entriesIn(agent.output());
+  const address = await until('the listener', () => listenersIn(agent.output()).get('metrics'));
   const page = async () => (await fetch(`http://${address}/metrics`)).text();
   return { file, entries, page };
 }

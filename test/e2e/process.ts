@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { dispatch } from '../../src/agent/cli/dispatch.ts';
+import { listenersIn } from '../entries.ts';
 import { fakeIo } from '../unit/cli/fake-io.ts';
 import { until } from '../until.ts';
 
@@ -79,15 +80,7 @@ export async function startAgent(
   env: Record<string, string> = {},
 ): Promise<RunningAgent> {
   const running = start(process.execPath, [mainFile, 'run', '-c', configFile, ...args], env);
-  const listeners = () => {
-    const found = new Map<string, string>();
-    for (const line of running.output().split('\n')) {
-      if (!line.startsWith('{') || !line.includes('"listening"')) continue;
-      const entry = JSON.parse(line) as { msg: string; listener: string; address: string };
-      if (entry.msg === 'listening') found.set(entry.listener, entry.address);
-    }
-    return found;
-  };
+  const listeners = () => listenersIn(running.output());
   const failed = running.ended.then((status) => {
     throw new Error(`the agent ended with ${status}: ${running.output()}`);
   });

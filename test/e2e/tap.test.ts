@@ -1,6 +1,7 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { entriesIn } from '../entries.ts';
 import { newFolder } from '../folder.ts';
 import { serving } from '../serving.ts';
 import { atTestEnd } from '../test-end.ts';
@@ -43,11 +44,7 @@ test('each line is shown with what it counts as, and the page with what changed'
   );
   const tap = start(process.execPath, [mainFile, 'tap', '-c', file, '--json']);
   atTestEnd(() => tap.end());
-  const shown = () =>
-    tap
-      .output()
-      .split('\n')
-      .flatMap((text) => (text.startsWith('{') ? [JSON.parse(text) as Shown] : []));
+  const shown = () => entriesIn<Shown>(tap.output());
   await until('the first page', () => shown().some(({ counted }) => counted.startsWith('page: ')));
   appendFileSync(log, `${entry('after')}{"bro\n`);
   const lines = await until('both lines', () => {
@@ -94,8 +91,7 @@ test('a line is shown once, and the page with what of it is lost', async () => {
   const open = (...args: string[]) => {
     const tap = start(process.execPath, [mainFile, 'tap', '-c', file, '--json', ...args]);
     atTestEnd(() => tap.end());
-    const lines = () => tap.output().split('\n');
-    return () => lines().flatMap((text) => (text.startsWith('{') ? [JSON.parse(text) as Shown] : []));
+    return () => entriesIn<Shown>(tap.output());
   };
   const [shown, matched] = [open(), open('--match', 'slow_shard')];
   const pages = () => shown().filter(({ counted }) => counted.startsWith('page: '));

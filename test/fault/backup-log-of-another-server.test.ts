@@ -1,18 +1,17 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { replayBinlog } from '../../src/probes/backups/log-chain.ts';
 import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import { readArchive } from '../archived-log.ts';
+import { newFolder } from '../folder.ts';
 import { hasMariadb, type Mariadb, startMariadb } from '../mariadb.ts';
 
 // Servers use the same names for the files of their logs, and after a reset a server begins with the first name again. Applied to
 // such a dump, the log has rows that the dump lacks, and lacks others.
 test.skipIf(!hasMariadb)('a log in which the dump was not taken is not applied to it', async () => {
-  const place = mkdtempSync(join(tmpdir(), 'svc-agent-binlog-'));
-  onTestFinished(() => rmSync(place, { recursive: true, force: true }));
+  const place = newFolder();
   const start = async (id: number) => {
     const server = await startMariadb('--log-bin=bin', `--server-id=${id}`);
     onTestFinished(() => server.stop());

@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { validate } from '../../src/agent/config/validate.ts';
 import { faultLine } from '../../src/core/errors.ts';
+import { newFolder } from '../folder.ts';
 
 test('links of a configuration that lead in a circle are named as that, and not as missing', async () => {
-  const cwd = mkdtempSync(join(tmpdir(), 'svc-agent-links-'));
-  onTestFinished(() => rmSync(cwd, { recursive: true, force: true }));
+  const cwd = newFolder();
   symlinkSync('other.yaml', join(cwd, 'agent.yaml'));
   symlinkSync('agent.yaml', join(cwd, 'other.yaml'));
   const { faults } = await validate({ file: 'agent.yaml', env: {}, cwd });

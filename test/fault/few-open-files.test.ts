@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { mainFile, start } from '../e2e/process.ts';
+import { listenersIn } from '../entries.ts';
 import { newFolder } from '../folder.ts';
 import { until } from '../until.ts';
 
@@ -56,12 +57,11 @@ test('clients that hold every descriptor do not end the process, and its status 
   const args = ['run', '-c', config];
   const agent = start('sh', ['-c', script, process.execPath, mainFile, ...args], {}, place);
   onTestFinished(() => void agent.end('SIGKILL'));
-  const addressOf = (listener: string) =>
-    until(
-      `${listener} listens`,
-      () => new RegExp(`"listener":"${listener}","address":"127.0.0.1:(\\d+)"`).exec(agent.output())?.[1],
-    );
-  const [admin, metrics] = [Number(await addressOf('admin')), Number(await addressOf('metrics'))];
+  const portOf = async (listener: string) => {
+    const address = await until(`${listener} listens`, () => listenersIn(agent.output()).get(listener));
+    return Number(address.split(':')[1]);
+  };
+  const [admin, metrics] = [await portOf('admin'), await portOf('metrics')];
   await until('it is ready', () => agent.output().includes('"msg":"ready"'));
   const open = () => connect(admin, '127.0.0.1').on('error', () => {});
   const first = open();

@@ -2,6 +2,7 @@ import { appendFileSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { mainFile, start } from '../e2e/process.ts';
+import { entriesIn, listenersIn } from '../entries.ts';
 import { newFolder } from '../folder.ts';
 import { sumOn } from '../page-sum.ts';
 import { until } from '../until.ts';
@@ -26,11 +27,8 @@ async function following(mostOpen: number) {
   const script = `ulimit -n ${mostOpen}; exec "$0" "$@"`;
   const agent = start('sh', ['-c', script, process.execPath, mainFile, 'run', '-c', config], {}, place);
   onTestFinished(() => void agent.end('SIGKILL'));
-  const port = await until(
-    'metrics are served',
-    () => /"listener":"metrics","address":"127.0.0.1:(\d+)"/.exec(agent.output())?.[1],
-  );
-  const sum = (name: string) => sumOn(`http://127.0.0.1:${port}/metrics`, name);
+  const address = await until('metrics are served', () => listenersIn(agent.output()).get('metrics'));
+  const sum = (name: string) => sumOn(`http://${address}/metrics`, name);
   const counted = (lines: number) =>
     until(`${lines} lines are counted`, async () => (await sum('svc_log_entries_total')) >= lines);
   await counted(count);
@@ -55,11 +53,8 @@ test('700 logs are moved to a directory that no path names before their last lin
 
 test('a process that may not open as many files as there are logs says so once, with a remedy', async () => {
   const { agent } = await following(1024);
-  const warnings = agent
-    .output()
-    .split('\n')
-    .filter((line) => line.includes(warning));
-  expect(warnings.map((line) => JSON.parse(line))).toMatchObject([
+  const warnings = entriesIn(agent.output()).filter((entry) => JSON.stringify(entry).includes(warning));
+  expect(warnings).toMatchObject([
     { limit: 512, remedy: expect.stringContaining('raise LimitNOFILE or ulimit -n') },
   ]);
 });

@@ -6,6 +6,7 @@ import { type Agent, startAgent } from '../../src/agent/agent.ts';
 import { loadConfig } from '../../src/agent/config/load.ts';
 import type { ReadyConfig } from '../../src/agent/config/types.ts';
 import { systemClock } from '../../src/core/clock.ts';
+import { listenersIn } from '../entries.ts';
 import { newFolder } from '../folder.ts';
 import { sumOn } from '../page-sum.ts';
 import { until } from '../until.ts';
@@ -26,12 +27,7 @@ services:
 `;
 
 /** The address on which the agent listens, from its log. */
-function listening(): string | undefined {
-  const entries = readFileSync(path('agent.log'), 'utf8').trimEnd().split('\n');
-  return entries
-    .map((entry) => JSON.parse(entry) as Record<string, string>)
-    .find((entry) => entry.msg === 'listening' && entry.listener === 'metrics')?.address;
-}
+const listening = () => listenersIn(readFileSync(path('agent.log'), 'utf8')).get('metrics');
 
 const sum = (name: string) => sumOn(`http://${metrics}/metrics`, name);
 const entries = () => sum('svc_log_entries_total');
@@ -54,8 +50,7 @@ beforeEach(async () => {
   const first = await load();
   expect(first.faults).toEqual([]);
   agent = await startAgent(first as ReadyConfig, { clock: systemClock, load });
-  await until('it says where it listens', () => listening() !== undefined);
-  metrics = listening()!;
+  metrics = await until('it says where it listens', listening);
   await until('100 entries are counted', async () => (await entries()) === 100);
 });
 afterEach(async () => {

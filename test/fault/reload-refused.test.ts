@@ -6,6 +6,7 @@ import { type Agent, startAgent } from '../../src/agent/agent.ts';
 import { loadConfig } from '../../src/agent/config/load.ts';
 import type { ReadyConfig } from '../../src/agent/config/types.ts';
 import { systemClock } from '../../src/core/clock.ts';
+import { listenersIn } from '../entries.ts';
 import { newFolder } from '../folder.ts';
 import { sumOn } from '../page-sum.ts';
 import { freePort } from '../ports.ts';
@@ -98,11 +99,7 @@ beforeEach(async () => {
   const first = await load();
   expect(first.faults).toEqual([]);
   agent = await startAgent(first as ReadyConfig, { clock: systemClock, load });
-  const listening = ownLog()
-    .trimEnd()
-    .split('\n')
-    .map((entry) => JSON.parse(entry) as Record<string, string>);
-  metrics = listening.find(({ msg, listener }) => msg === 'listening' && listener === 'metrics')!.address!;
+  metrics = listenersIn(ownLog()).get('metrics')!;
   await until('100 entries are counted', async () => (await sum('svc_log_entries_total')) === 100);
 });
 afterEach(async () => {

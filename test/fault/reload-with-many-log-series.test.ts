@@ -9,6 +9,7 @@ import { createSelfMetrics } from '../../src/agent/self-metrics.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Log } from '../../src/core/ports.ts';
 import { createRegistry } from '../../src/core/registry.ts';
+import { listenersIn } from '../entries.ts';
 import { newFolder } from '../folder.ts';
 import { showAll } from '../registry.ts';
 import { bySize, testOnce } from '../size.ts';
@@ -112,7 +113,7 @@ testOnce('every scrape during a reload shows every series', async () => {
   const { path, configure, load } = folder(20_000);
   const agent = await startAgent((await load()) as ReadyConfig, { clock: systemClock, load });
   onTestFinished(() => agent.stop());
-  const address = readFileSync(path('agent.log'), 'utf8').match(/"address":"([^"]+)"/)![1];
+  const address = listenersIn(readFileSync(path('agent.log'), 'utf8')).get('metrics');
   const sumOf = (page: string) =>
     [...page.matchAll(/^svc_log_entries_total\{.*logger="l.*\} (\d+)$/gm)].reduce(
       (sum, [, n]) => sum + Number(n),

@@ -5,6 +5,7 @@ import { startAgent } from '../../src/agent/agent.ts';
 import { loadConfig } from '../../src/agent/config/load.ts';
 import type { StatusReport } from '../../src/agent/report.ts';
 import { systemClock } from '../../src/core/clock.ts';
+import { listenersIn } from '../entries.ts';
 import { newFolder } from '../folder.ts';
 import { until } from '../until.ts';
 
@@ -27,13 +28,8 @@ services:
   const { config, ...loaded } = await load();
   const agent = await startAgent({ ...loaded, config: config! }, { clock: systemClock, load });
   onTestFinished(() => agent.stop());
-  const addressOf = (listener: string) =>
-    readFileSync(path('agent.log'), 'utf8')
-      .trimEnd()
-      .split('\n')
-      .map((entry) => JSON.parse(entry) as Record<string, string>)
-      .find((entry) => entry.listener === listener)!.address!;
-  const [metrics, admin] = [addressOf('metrics'), addressOf('admin')];
+  const listeners = listenersIn(readFileSync(path('agent.log'), 'utf8'));
+  const [metrics, admin] = [listeners.get('metrics')!, listeners.get('admin')!];
   const get = (address: string, route: string) => fetch(`http://${address}${route}`);
   const shown = async () => {
     const page = await (await get(metrics, '/metrics')).text();

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { mainFile, type Running, start } from '../e2e/process.ts';
+import { listenersIn } from '../entries.ts';
 import { newFolder } from '../folder.ts';
 import { available } from '../installed.ts';
 import { until } from '../until.ts';
@@ -71,10 +72,7 @@ admin: {listenAddress: 127.0.0.1:0}
 `,
   );
   const run = inTerminal('run');
-  const address = await until(
-    'the listener',
-    () => /"listener":"metrics","address":"([^"]+)"/.exec(run.output())?.[1],
-  );
+  const address = await until('the listener', () => listenersIn(run.output()).get('metrics'));
   const reloaded = async () => {
     const page = await (await fetch(`http://${address}/metrics`)).text();
     return /^svc_agent_config_last_reload_success_timestamp_seconds (\S+)$/m.exec(page)?.[1];

@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createState } from '../../../src/agent/state/state.ts';
 import { createDurableStore } from '../../../src/core/durable-store.ts';
@@ -9,6 +6,7 @@ import type { Clock, Durable, Log } from '../../../src/core/ports.ts';
 import { createRegistry } from '../../../src/core/registry.ts';
 import { createPush, type PushDeps } from '../../../src/reporters/push/push.ts';
 import { manualClock } from '../../clock.ts';
+import { newFolder } from '../../folder.ts';
 import { type Aggregator, aggregator, startPush } from '../../push.ts';
 import { decodeLine } from '../../push-lines.ts';
 import { wideLimits } from '../../registry.ts';
@@ -98,8 +96,7 @@ async function live(directory: string, target: Aggregator, clock: Clock & { adva
 }
 
 test('log counts and a histogram over two restarts: the deltas add up, none twice', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'push-'));
-  atTestEnd(() => rm(directory, { recursive: true }));
+  const directory = newFolder();
   const target = await aggregator();
   atTestEnd(() => target.close());
   const clock = manualClock();
