@@ -46,6 +46,21 @@ export function statusFactsOf(facts: Partial<StatusFacts> = {}): StatusFacts {
   };
 }
 
+type Entry = StatusFacts['entries']['lastWords'][number]['entries'][number];
+
+/** What an agent has read of logs in which `history` wrote these entries last; each is fatal unless it says otherwise. */
+export const lastWordsOf = (
+  ...entries: readonly (Pick<Entry, 'at' | 'msg'> & Partial<Entry>)[]
+): StatusFacts['entries'] => ({
+  ...{ services: [], loggers: [], loggerCount: 0, lastErrors: [] },
+  lastWords: [
+    {
+      service: 'history',
+      entries: entries.map((entry) => ({ service: 'history', level: 'fatal', logger: '', ...entry })),
+    },
+  ],
+});
+
 /** The `/api/status` of an agent that watches nothing; `facts` override its facts. */
 export function statusReportOf(facts: Partial<StatusFacts> = {}): StatusReport {
   const all = statusFactsOf(facts);

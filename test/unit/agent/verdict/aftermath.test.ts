@@ -3,7 +3,7 @@ import type { ProbeStatus } from '../../../../src/agent/report.ts';
 import { createServiceReadings } from '../../../../src/agent/verdict/readings.ts';
 import { createJudge, type Judge } from '../../../../src/agent/verdict/verdict.ts';
 import { atOf, look, restarted } from '../../../judged.ts';
-import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
+import { lastWordsOf, probeStatusOf, statusFactsOf } from '../../../status-report.ts';
 
 const refused = { reason: 'refused', msg: 'connection refused' } as const;
 
@@ -532,11 +532,7 @@ test('a process that ends with a fatal entry after its cause is over is a proble
   const ids = (fatalAt: number) => {
     const judge = createJudge();
     look(judge, 30, { probes: [store(30, true), history(30)] });
-    const at = atOf(fatalAt);
-    const lastWords = [
-      { service: 'history', entries: [{ at, service: 'history', level: 'fatal', logger: '', msg: 'panic' }] },
-    ];
-    const entries = { services: [], loggers: [], loggerCount: 0, lastErrors: [], lastWords };
+    const entries = lastWordsOf({ at: atOf(fatalAt), msg: 'panic' });
     const { verdict } = look(judge, 50, { probes: [store(50, false), history(45)], entries });
     return verdict.problems.map(({ id }) => id);
   };

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { StatusFacts } from '../../../../src/agent/report.ts';
 import { explained, isCauseAt } from '../../../../src/agent/verdict/causes.ts';
 import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
-import { probeStatusOf, statusFactsOf, statusReportOf } from '../../../status-report.ts';
+import { lastWordsOf, probeStatusOf, statusFactsOf, statusReportOf } from '../../../status-report.ts';
 
 const now = '2026-01-01T12:00:00.000Z';
 const last = { at: '2026-01-01T11:59:59.000Z' };
@@ -158,31 +158,6 @@ test.each([
   expect(causesIn({ probes }).sort()).toEqual(causes);
 });
 
-test('last words decide: those that blame the store, and those that do not', () => {
-  const words = (msg: string): Partial<StatusFacts> => ({
-    probes: [
-      down('store/main', '11:00:00'),
-      down('health/history', '11:00:00'),
-      up('health/frontend'),
-      up('health/matching'),
-      up('health/worker'),
-    ],
-    entries: {
-      ...{ services: [], loggers: [], loggerCount: 0, lastErrors: [] },
-      lastWords: [
-        {
-          service: 'history',
-          entries: [{ at: '2026-01-01T10:59:59.000Z', service: 'history', level: 'fatal', logger: '', msg }],
-        },
-      ],
-    },
-  });
-  expect(causesIn(words('cannot start: sql: connection refused'))).toContain(
-    'role_down/history by store_down/main',
-  );
-  expect(causesIn(words('bootstrap ringpop: join duration exceeded 30 s'))).toContain('role_down/history');
-});
-
 test('entries that are not fatal, and the end that was announced, are no last words', () => {
   const alone = (entry: { level: string; msg: string } | undefined, exit?: string) => {
     const judge = createJudge();
@@ -195,12 +170,7 @@ test('entries that are not fatal, and the end that was announced, are no last wo
         down('health/history', '11:00:00'),
         ...['frontend', 'matching', 'worker'].map((role) => up(`health/${role}` as 'health/x')),
       ],
-      entries: {
-        ...{ services: [], loggers: [], loggerCount: 0, lastErrors: [] },
-        lastWords: entry
-          ? [{ service: 'history', entries: [{ at, service: 'history', logger: '', ...entry }] }]
-          : [],
-      },
+      entries: lastWordsOf(...(entry ? [{ at, ...entry }] : [])),
     });
     const { problems } = judge.judge(facts, Date.parse(now)).verdict;
     return problems.find(({ id }) => id === 'role_down/history')?.causedBy;
@@ -216,17 +186,8 @@ test('an error that blames something else than the store is no word against it',
     down('store/main', '11:00:00'),
     down('health/history', '11:00:00', { reason: 'persistence', msg: 'x' }),
   ];
-  const words = (level: string) => ({
-    ...{ services: [], loggers: [], loggerCount: 0, lastErrors: [] },
-    lastWords: [
-      {
-        service: 'history',
-        entries: [
-          { at: '2026-01-01T11:00:00.000Z', service: 'history', level, logger: '', msg: 'ringpop: join' },
-        ],
-      },
-    ],
-  });
+  const words = (level: string) =>
+    lastWordsOf({ at: '2026-01-01T11:00:00.000Z', level, msg: 'ringpop: join' });
   const explainedBy = 'role_down/history by store_down/main';
   expect(causesIn({ probes, entries: words('error') })).toContain(explainedBy);
   expect(causesIn({ probes, entries: words('fatal') })).not.toContain(explainedBy);

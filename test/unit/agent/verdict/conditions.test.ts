@@ -36,6 +36,10 @@ const row = (
 ): Row => ({ service, labels, value, ...more });
 const orders = { domain: 'orders' };
 const list = { ...orders, tasklist: 'pay' };
+const canary = { domain: 'the_canary' };
+const archive = { archive: 'history', scheme: 's3' };
+/** A role that is down in one sample. */
+const isUp = (step: number) => (step === 30 ? 0 : 1);
 const nowS = (step: number) => (startMs + step * stepMs) / 1e3;
 const calls = (step: number, slow: number, bound: number, labels = {}, all = 1000): Row[] => [
   row('history', step * all, labels, {
@@ -182,13 +186,10 @@ const cases: readonly Case[] = [
     kind: 'workflow_timeouts',
     what: 'a larger share than that of a canary',
     rows: (step, level) => ({
-      svc_workflow_timeout: [
-        row('history', step * level, orders),
-        row('history', step * 10, { domain: 'the_canary' }),
-      ],
+      svc_workflow_timeout: [row('history', step * level, orders), row('history', step * 10, canary)],
       svc_workflow_completed: [
         row('history', step * (100 - level), orders),
-        row('history', step * 90, { domain: 'the_canary' }),
+        row('history', step * 90, canary),
       ],
     }),
     ...{ at: 10, above: 11, from: 24 },
@@ -197,14 +198,8 @@ const cases: readonly Case[] = [
     kind: 'workflow_timeouts',
     what: 'more than half, although a canary loses nearly all',
     rows: (step, level) => ({
-      svc_workflow_timeout: [
-        row('history', step * level, orders),
-        row('history', step * 39, { domain: 'the_canary' }),
-      ],
-      svc_workflow_completed: [
-        row('history', step * (40 - level), orders),
-        row('history', step, { domain: 'the_canary' }),
-      ],
+      svc_workflow_timeout: [row('history', step * level, orders), row('history', step * 39, canary)],
+      svc_workflow_completed: [row('history', step * (40 - level), orders), row('history', step, canary)],
     }),
     ...{ at: 20, above: 21, from: 24 },
   },
@@ -212,10 +207,7 @@ const cases: readonly Case[] = [
     kind: 'workflow_failures',
     what: 'more than a fifth of those that close, for five minutes',
     rows: (step, level) => ({
-      svc_workflow_failed: [
-        row('history', step * level, orders),
-        row('history', step * 90, { domain: 'the_canary' }),
-      ],
+      svc_workflow_failed: [row('history', step * level, orders), row('history', step * 90, canary)],
       svc_workflow_completed: [row('history', step * (100 - level), orders)],
     }),
     ...{ at: 20, above: 21, from: 24, since: 15 },
@@ -223,14 +215,14 @@ const cases: readonly Case[] = [
   {
     kind: 'canary',
     what: 'a canary that has completed more than ten workflows, and none for a quarter of an hour',
-    rows: (_, level) => ({ svc_workflow_completed: [row('history', level, { domain: 'the_canary' })] }),
+    rows: (_, level) => ({ svc_workflow_completed: [row('history', level, canary)] }),
     ...{ at: 10, above: 11, from: 61, since: 15 },
   },
   {
     kind: 'canary',
     what: 'the same where history is scraped',
     rows: (_, level) => ({
-      svc_workflow_completed: [row('history', level, { domain: 'the_canary' })],
+      svc_workflow_completed: [row('history', level, canary)],
       svc_role_scrape_up: [row('history', 1), row('matching', 0)],
     }),
     ...{ at: 10, above: 11, from: 61, since: 15 },
@@ -240,7 +232,6 @@ const cases: readonly Case[] = [
     what: 'after history has started again, whether or not its counter is there',
     rows: (step, level) => {
       const completed = [level, ...Array(20).fill(undefined)][step] ?? (step > 40 ? 0 : undefined);
-      const canary = { domain: 'the_canary' };
       return {
         svc_workflow_completed: completed === undefined ? [] : [row('history', completed, canary)],
         svc_role_scrape_up: [row('history', 1)],
@@ -252,7 +243,7 @@ const cases: readonly Case[] = [
     kind: 'canary',
     what: 'what it completed before and after a start of history, together',
     rows: (step, level) => ({
-      svc_workflow_completed: [row('history', step < 5 ? 6 : level - 6, { domain: 'the_canary' })],
+      svc_workflow_completed: [row('history', step < 5 ? 6 : level - 6, canary)],
       svc_role_up: [row('history', 1)],
     }),
     ...{ at: 10, above: 11, from: 66 },
@@ -261,8 +252,8 @@ const cases: readonly Case[] = [
     kind: 'canary',
     what: 'a quarter of an hour after a health check that failed, where nothing is scraped',
     rows: (step, level) => ({
-      svc_workflow_completed: [row('history', level, { domain: 'the_canary' })],
-      svc_role_up: [row('history', step === 30 ? 0 : 1)],
+      svc_workflow_completed: [row('history', level, canary)],
+      svc_role_up: [row('history', isUp(step))],
     }),
     ...{ at: 10, above: 11, from: 91 },
   },
@@ -270,8 +261,8 @@ const cases: readonly Case[] = [
     kind: 'canary',
     what: 'a quarter of an hour after a scrape that failed',
     rows: (step, level) => ({
-      svc_workflow_completed: step === 30 ? [] : [row('history', level, { domain: 'the_canary' })],
-      svc_role_scrape_up: [row('history', step === 30 ? 0 : 1)],
+      svc_workflow_completed: step === 30 ? [] : [row('history', level, canary)],
+      svc_role_scrape_up: [row('history', isUp(step))],
     }),
     ...{ at: 10, above: 11, from: 91 },
   },
@@ -279,8 +270,8 @@ const cases: readonly Case[] = [
     kind: 'canary',
     what: 'a quarter of an hour after a scrape that failed, although each health check passed',
     rows: (step, level) => ({
-      svc_workflow_completed: step === 30 ? [] : [row('history', level, { domain: 'the_canary' })],
-      svc_role_scrape_up: [row('history', step === 30 ? 0 : 1)],
+      svc_workflow_completed: step === 30 ? [] : [row('history', level, canary)],
+      svc_role_scrape_up: [row('history', isUp(step))],
       svc_role_up: [row('history', 1)],
     }),
     ...{ at: 10, above: 11, from: 91 },
@@ -386,9 +377,7 @@ const cases: readonly Case[] = [
     kind: 'archival_stalled',
     what: 'nothing for more than a day, although workflows complete',
     rows: (step, level) => ({
-      svc_archival_newest_object_timestamp_seconds: [
-        row('', nowS(step) - level, { archive: 'history', scheme: 's3' }),
-      ],
+      svc_archival_newest_object_timestamp_seconds: [row('', nowS(step) - level, archive)],
       svc_workflow_completed: [row('history', step, orders)],
     }),
     ...{ at: 86_400, above: 86_401, from: 4 },
@@ -397,9 +386,7 @@ const cases: readonly Case[] = [
     kind: 'retention_unarchived',
     what: 'nothing for longer than the shortest retention of a domain that archives',
     rows: (step, level) => ({
-      svc_archival_newest_object_timestamp_seconds: [
-        row('', nowS(step) - level, { archive: 'history', scheme: 's3' }),
-      ],
+      svc_archival_newest_object_timestamp_seconds: [row('', nowS(step) - level, archive)],
       svc_workflow_completed: [row('history', step, orders)],
       svc_domain_retention_seconds: [
         row('', 50_000, { domain: 'a' }),
@@ -426,16 +413,16 @@ const cases: readonly Case[] = [
   },
 ];
 
+/** Lets the agent sample these families, so long after its first sample. */
+const sample = (readings: ReturnType<typeof createServiceReadings>, families: Families, afterMs: number) =>
+  readings.sample((family) => families[family] ?? [], { nowMs: startMs + afterMs, monotonicMs: afterMs });
+
 /** The kinds that are exceeded in each sample, and the last report. */
 function played({ rows, kind }: Case, level: number, steps: number, apartMs = stepMs) {
   const readings = createServiceReadings();
   const shown: boolean[] = [];
   for (let step = 0; step <= steps; step++) {
-    const families = rows(step, level);
-    readings.sample((family) => families[family] ?? [], {
-      nowMs: startMs + step * apartMs,
-      monotonicMs: step * apartMs,
-    });
+    sample(readings, rows(step, level), step * apartMs);
     shown.push(readings.report().exceeded.some((one) => one.kind === kind && !one.onlyGoesOn));
   }
   const exceeded = readings.report().exceeded.filter(({ onlyGoesOn }) => !onlyGoesOn);
@@ -463,13 +450,7 @@ test.each(
 /** The report after a number of samples. */
 function reported(steps: number, rowsAt: (step: number) => Families) {
   const readings = createServiceReadings();
-  for (let step = 0; step <= steps; step++) {
-    const families = rowsAt(step);
-    readings.sample((family) => families[family] ?? [], {
-      nowMs: startMs + step * stepMs,
-      monotonicMs: step * stepMs,
-    });
-  }
+  for (let step = 0; step <= steps; step++) sample(readings, rowsAt(step), step * stepMs);
   return readings.report();
 }
 const kindsAfter = (steps: number, rowsAt: (step: number) => Families) =>
@@ -580,7 +561,6 @@ test('a time of 0 is none', () => {
 });
 
 test('objects older than the retention are no problem while nothing completes, or no domain archives', () => {
-  const archive = { archive: 'history', scheme: 's3' };
   const past = (step: number, completes: boolean, archives: boolean): Families => ({
     svc_archival_newest_object_timestamp_seconds: [row('', nowS(step) - 60_000, archive)],
     svc_workflow_completed: [row('history', completes ? step : 7, orders)],
@@ -598,9 +578,7 @@ test('objects older than the retention are no problem while nothing completes, o
 test('an archive that is late goes on to be, since the same time, although workflows complete no more', () => {
   const late = (steps: number) =>
     reported(steps, (step) => ({
-      svc_archival_newest_object_timestamp_seconds: [
-        row('', nowS(step) - 90_000, { archive: 'history', scheme: 's3' }),
-      ],
+      svc_archival_newest_object_timestamp_seconds: [row('', nowS(step) - 90_000, archive)],
       svc_workflow_completed: [row('history', Math.min(step, 10), orders)],
     })).exceeded.map(({ kind, since, onlyGoesOn }) => [
       kind,
@@ -677,14 +655,10 @@ test('a role crashes no more once it has run for longer than any pause between r
 });
 
 test('a canary that has completed nothing for a day is none any more, until it completes something', () => {
-  const minuteMs = 60_000;
   const readings = createServiceReadings();
   const isSilent = (minutes: number, completed: number | undefined) => {
     const rows = completed === undefined ? [] : [row('history', completed, { domain: 'canary' })];
-    readings.sample((family) => (family === 'svc_workflow_completed' ? rows : []), {
-      nowMs: startMs + minutes * minuteMs,
-      monotonicMs: minutes * minuteMs,
-    });
+    sample(readings, { svc_workflow_completed: rows }, minutes * 60_000);
     return readings.report().exceeded.some(({ kind }) => kind === 'canary');
   };
   expect(isSilent(0, 50)).toBe(false);
@@ -730,21 +704,14 @@ test('every condition has a case', () => {
 });
 
 test('little traffic and lists without tasks are not judged', () => {
-  const readings = createServiceReadings();
-  for (let step = 0; step <= 40; step++) {
-    const families: Families = {
-      svc_history_client_requests: [row('frontend', step * 2.9)],
-      svc_history_client_errors: [row('frontend', step * 2)],
-      svc_persistence_requests: [row('history', step * 2.9)],
-      svc_persistence_errors: [row('history', step * 2)],
-      svc_workflow_failed: [row('history', step * 0.14, orders)],
-      svc_matching_tasklist_backlog: [row('matching', 0, list)],
-      svc_matching_pollers: [row('matching', 0, list)],
-    };
-    readings.sample((family) => families[family] ?? [], {
-      nowMs: startMs + step * stepMs,
-      monotonicMs: step * stepMs,
-    });
-  }
-  expect(readings.report().exceeded).toEqual([]);
+  const { exceeded } = reported(40, (step) => ({
+    svc_history_client_requests: [row('frontend', step * 2.9)],
+    svc_history_client_errors: [row('frontend', step * 2)],
+    svc_persistence_requests: [row('history', step * 2.9)],
+    svc_persistence_errors: [row('history', step * 2)],
+    svc_workflow_failed: [row('history', step * 0.14, orders)],
+    svc_matching_tasklist_backlog: [row('matching', 0, list)],
+    svc_matching_pollers: [row('matching', 0, list)],
+  }));
+  expect(exceeded).toEqual([]);
 });

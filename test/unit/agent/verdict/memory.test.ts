@@ -6,7 +6,7 @@ import type { Row } from '../../../../src/agent/verdict/collected.ts';
 import { createServiceReadings } from '../../../../src/agent/verdict/readings.ts';
 import { createJudge } from '../../../../src/agent/verdict/verdict.ts';
 import { atOf, look, restarted } from '../../../judged.ts';
-import { probeStatusOf } from '../../../status-report.ts';
+import { lastWordsOf, probeStatusOf } from '../../../status-report.ts';
 
 /** The page of history last counted something at this moment. */
 const counted = (seconds: number) => ({ counted: { 'page/history': atOf(seconds) } });
@@ -174,14 +174,6 @@ test('incidents are kept for 30 days, and 300 at most', () => {
   expect(judge.durable.freeze().length).toBeLessThan(150_000);
 });
 
-test.each([
-  ['no JSON', 'x'],
-  ['another version', '{"version":2,"open":[],"incidents":[],"changes":[]}'],
-  ['half of it', '{"version":1,"open":[]}'],
-])('a section that it did not write, %s, is refused', (_, text) => {
-  expect(() => createJudge().durable.restore(Buffer.from(text))).toThrow(/state: section incidents/);
-});
-
 test('what changed in the half hour before stands beside the cause, and on the time line', () => {
   const judge = createJudge();
   const facts = (seconds: number, isDown: boolean, more: Partial<StatusFacts> = {}) => ({
@@ -314,15 +306,7 @@ test('errors that a role logs while it recovers do not say that its errors go on
   const judge = createJudge();
   const logged = (at: number) => ({
     ...errors(10),
-    entries: {
-      ...{ services: [], loggers: [], loggerCount: 0, lastErrors: [] },
-      lastWords: [
-        {
-          service: 'history',
-          entries: [{ at: atOf(at), service: 'history', level: 'error' as const, logger: '', msg: 'late' }],
-        },
-      ],
-    },
+    entries: lastWordsOf({ at: atOf(at), level: 'error', msg: 'late' }),
   });
   look(judge, 10, { ...store(10, true), ...logged(10) });
   expect(look(judge, 70, { ...store(70, false), ...logged(70) }).verdict.level).toBe('unknown');
@@ -360,17 +344,7 @@ test('a check that has run since the end of the cause, and a fatal entry, are pr
 
   const fatal = (at: number) => ({
     exceeded: [{ kind: 'fatal', about: { role: 'history' }, value: '1 entry', limit: '0', since: atOf(10) }],
-    entries: {
-      ...{ services: [], loggers: [], loggerCount: 0, lastErrors: [] },
-      lastWords: [
-        {
-          service: 'history',
-          entries: [
-            { at: atOf(at), service: 'history', level: 'fatal' as const, logger: '', msg: 'sql: gone' },
-          ],
-        },
-      ],
-    },
+    entries: lastWordsOf({ at: atOf(at), msg: 'sql: gone' }),
   });
   const other = createJudge();
   expect(look(other, 10, { ...store(10, true), ...fatal(9) }).verdict.problems[1]?.causedBy).toBe(
@@ -401,14 +375,9 @@ test('how the process of a role ended stands beside its problem, if it was annou
 
 test('the last words of a role that is down are its newest fatal entry, with workflow and run', () => {
   const entry = (level: string, msg: string, seconds: number) => ({
-    ...{ at: atOf(seconds), level, msg, service: 'history', logger: '', workflow: 'w-1', run: 'r-1' },
+    ...{ at: atOf(seconds), level, msg, workflow: 'w-1', run: 'r-1' },
   });
-  const entries = (words: ReturnType<typeof entry>[]) => ({
-    entries: {
-      ...{ services: [], loggers: [], loggerCount: 0, lastErrors: [] },
-      lastWords: [{ service: 'history', entries: words }],
-    },
-  });
+  const entries = (words: ReturnType<typeof entry>[]) => ({ entries: lastWordsOf(...words) });
   const down = {
     probes: [probeStatusOf('health/history', { ...refused, at: atOf(10) }, { since: atOf(10) })],
   };

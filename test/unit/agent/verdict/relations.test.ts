@@ -306,14 +306,6 @@ test.each<[string, Partial<StatusFacts>, string[]]>([
   expect(causesIn(facts).sort()).toEqual([...causes].sort());
 });
 
-test('a result is stale after three intervals and the time-out, not before', () => {
-  const at = (agoMs: number) => new Date(Date.parse(now) - agoMs).toISOString();
-  const probe = (agoMs: number) =>
-    probeStatusOf('health/f', { at: at(agoMs) }, { intervalMs: 10_000, timeoutMs: 5_000 });
-  expect(causesIn({ probes: [probe(35_000)] })).toEqual([]);
-  expect(causesIn({ probes: [probe(35_001)] })).toEqual(['stale/health/f']);
-});
-
 test('metrics that show most of the errors in the log hide nothing', () => {
   const conflicts = (truth: number) =>
     statusReportOf({

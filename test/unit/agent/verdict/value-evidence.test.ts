@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Exceeded, ProbeStatus, StatusFacts } from '../../../../src/agent/report.ts';
 import { problemsIn } from '../../../../src/agent/verdict/evidence.ts';
-import { probeStatusOf, statusFactsOf } from '../../../status-report.ts';
+import { lastWordsOf, probeStatusOf, statusFactsOf } from '../../../status-report.ts';
 
 const now = '2026-01-01T12:00:00.000Z';
 const nowMs = Date.parse(now);
@@ -153,13 +153,7 @@ describe('the last words of a role', () => {
   ) =>
     found({
       ...facts,
-      entries: {
-        services: [],
-        loggers: [],
-        loggerCount: 0,
-        lastErrors: [],
-        lastWords: [{ service: 'history', entries }],
-      },
+      entries: lastWordsOf(...entries),
     });
   const words = (...args: Parameters<typeof told>) =>
     told(...args)

@@ -27,94 +27,38 @@ const caused = (cause: Given, ...effects: Given[]): Explained[] => [
   { found: problem(cause) },
   ...effects.map((one) => ({ found: problem(one), causedBy: idOf(problem(cause)) })),
 ];
+/** Problems of one kind, each about a subject of its own. */
+const each = (kind: Given['kind'], ...subjects: string[]): Given[] =>
+  subjects.map((subject) => ({ kind, subject }));
 const headline = (...all: Explained[]) => wrongSentence(all, nowMs).headline;
+const five = ['a', 'b', 'c', 'd', 'e'];
 const causes = (...all: Given[]) => headline(...all.flatMap((one) => caused(one)));
 
 describe('causes of one kind', () => {
   test.each<[Given[], string]>([
     [[role('a'), role('b')], 'Roles a and b are down'],
     [['a', 'b', 'c', 'd'].map((name) => role(name)), 'Roles a, b, c and d are down'],
-    [['a', 'b', 'c', 'd', 'e'].map((name) => role(name)), '5 roles are down'],
+    [five.map((name) => role(name)), '5 roles are down'],
     [[role('x'.repeat(60))], `Role ${'x'.repeat(60)} is down`],
     [[role('x'.repeat(61))], '1 role is down'],
     [[role('x'.repeat(61)), role('a')], '2 roles are down'],
     [[role('a', { predicate: 'is|are late' }), role('b')], 'Role a is late and role b is down'],
-    [
-      [
-        { kind: 'refused', subject: 'a' },
-        { kind: 'refused', subject: 'b' },
-      ],
-      'Series of families a and b are refused',
-    ],
-    [
-      [
-        { kind: 'replication_lag', subject: 'a' },
-        { kind: 'replication_lag', subject: 'b' },
-      ],
-      'Replication a and b lag behind',
-    ],
-    [
-      ['a', 'b', 'c', 'd', 'e'].map((subject) => ({ kind: 'replication_lag', subject }) as const),
-      '5 replication streams lag behind',
-    ],
-    [
-      [
-        { kind: 'request_errors', subject: 'a' },
-        { kind: 'request_errors', subject: 'b' },
-      ],
-      'Requests from a and b fail',
-    ],
-    [
-      ['a', 'b', 'c', 'd', 'e'].map((subject) => ({ kind: 'request_errors', subject }) as const),
-      'Requests between 5 pairs of roles fail',
-    ],
-    [
-      ['a', 'b', 'c', 'd', 'e'].map((subject) => ({ kind: 'dropping', subject }) as const),
-      'Data of 5 components is dropped by the agent',
-    ],
-    [
-      ['a/p', 'b/p'].map((subject) => ({ kind: 'disk_full', subject }) as const),
-      'The disks of stores a and b are almost full',
-    ],
-    [
-      ['a', 'b', 'c', 'd', 'e'].map((subject) => ({ kind: 'disk_full', subject }) as const),
-      'The disks of 5 stores are almost full',
-    ],
-    [
-      ['a', 'b', 'c', 'd', 'e'].map((subject) => ({ kind: 'canary', subject }) as const),
-      'The canaries in 5 domains complete no workflow',
-    ],
-    [
-      ['a', 'b', 'c', 'd', 'e'].map((subject) => ({ kind: 'task_latency', subject }) as const),
-      '5 task queues are late',
-    ],
-    [
-      ['a', 'b', 'c', 'd', 'e'].map((subject) => ({ kind: 'certificate', subject }) as const),
-      'The certificates of 5 probes expire soon',
-    ],
+    [each('refused', 'a', 'b'), 'Series of families a and b are refused'],
+    [each('replication_lag', 'a', 'b'), 'Replication a and b lag behind'],
+    [each('replication_lag', ...five), '5 replication streams lag behind'],
+    [each('request_errors', 'a', 'b'), 'Requests from a and b fail'],
+    [each('request_errors', ...five), 'Requests between 5 pairs of roles fail'],
+    [each('dropping', ...five), 'Data of 5 components is dropped by the agent'],
+    [each('disk_full', 'a/p', 'b/p'), 'The disks of stores a and b are almost full'],
+    [each('disk_full', ...five), 'The disks of 5 stores are almost full'],
+    [each('canary', ...five), 'The canaries in 5 domains complete no workflow'],
+    [each('task_latency', ...five), '5 task queues are late'],
+    [each('certificate', ...five), 'The certificates of 5 probes expire soon'],
     [[{ kind: 'frontend_latency' }], 'The frontend answers slowly'],
     [[{ kind: 'state' }], 'The state cannot be written'],
-    [
-      [
-        { kind: 'disk_full', subject: 's/p' },
-        { kind: 'disk_full', subject: 's/v' },
-      ],
-      'The disk of store s is almost full',
-    ],
-    [
-      [
-        { kind: 'store_down', subject: 's/p' },
-        { kind: 'store_down', subject: 's/v' },
-      ],
-      'Store s is down',
-    ],
-    [
-      [
-        { kind: 'schema', subject: 's/p' },
-        { kind: 'schema', subject: 's/v' },
-      ],
-      'Databases s/p and s/v have the wrong schema',
-    ],
+    [each('disk_full', 's/p', 's/v'), 'The disk of store s is almost full'],
+    [each('store_down', 's/p', 's/v'), 'Store s is down'],
+    [each('schema', 's/p', 's/v'), 'Databases s/p and s/v have the wrong schema'],
   ])('%#: %s', (all, text) => {
     expect(causes(...all)).toBe(text);
   });
@@ -161,13 +105,7 @@ describe('what a cause takes down', () => {
       '; 1 role is down and 1 role suffers because of it',
     ],
     [[{ kind: 'stale' }], '; it causes 1 more problem'],
-    [
-      [
-        { kind: 'stale', subject: 'a' },
-        { kind: 'stale', subject: 'b' },
-      ],
-      '; it causes 2 more problems',
-    ],
+    [each('stale', 'a', 'b'), '; it causes 2 more problems'],
     [
       [
         role('a'),
