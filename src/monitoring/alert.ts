@@ -69,6 +69,19 @@ export interface RuleGroup {
   alerts?: readonly Alert[];
 }
 
+/** An alert in a group, whose dashboard it has unless it names its own. */
+type GroupedAlert = Omit<Alert, 'dashboard'> & Partial<Pick<Alert, 'dashboard'>>;
+
+/** A group of alerts, most of which are on one dashboard. */
+export const alertGroup = ({
+  name,
+  dashboard,
+  alerts,
+}: Pick<RuleGroup, 'name'> & Pick<Alert, 'dashboard'> & { alerts: readonly GroupedAlert[] }): RuleGroup => ({
+  name,
+  alerts: alerts.map((alert) => ({ dashboard, ...alert })),
+});
+
 export const packNames = ['spec', 'recommended', 'recording', 'slo'] as const;
 export type PackName = (typeof packNames)[number];
 
@@ -143,7 +156,6 @@ interface OutageEnd {
    * pending.
    */
   isAlsoPending?: true;
-  dashboard: DashboardName;
 }
 
 /**
@@ -152,15 +164,7 @@ interface OutageEnd {
  * with the outage, so that Alertmanager always has a source; until the outage ends the first source prevents them from notifying.
  * They read ALERTS, so that an outage that never fired explains nothing.
  */
-export const recovering = ({
-  name,
-  of,
-  by,
-  subject,
-  windows,
-  isAlsoPending,
-  dashboard,
-}: OutageEnd): Alert[] =>
+export const recovering = ({ name, of, by, subject, windows, isAlsoPending }: OutageEnd): GroupedAlert[] =>
   windows.map((window) => ({
     name,
     severity: 'info',
@@ -174,5 +178,4 @@ export const recovering = ({
     summary: `${subject} is down, or was within the last ${seenFor[window]}.`,
     description: `${of} fires, or fired within the last ${seenFor[window]} (ALERTS was {{ $value }}). Until this alert ends, alerts that the outage explains stay inhibited, if their window is ${window} or less.`,
     firstSteps: `Wait until this alert ends. Alerts that fire after that have a cause other than ${of}.`,
-    dashboard,
   }));

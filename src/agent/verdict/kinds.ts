@@ -17,6 +17,7 @@ interface KindRow {
 
 const every = ['deploy', 'upgrade', 'failback'] as const;
 const data = ['upgrade', 'failback'] as const;
+const rollout = ['deploy', 'upgrade'] as const;
 const nothing = [] as const;
 
 const row = (
@@ -50,14 +51,8 @@ const rows = {
     every,
     { isDown: true },
   ),
-  heap: row('warning', 'role', 'has|have a large heap', ['SvcHeapMemory'], ['deploy', 'upgrade']),
-  gc_pause: row(
-    'warning',
-    'role',
-    'pauses|pause for garbage collection',
-    ['SvcGCPause'],
-    ['deploy', 'upgrade'],
-  ),
+  heap: row('warning', 'role', 'has|have a large heap', ['SvcHeapMemory'], rollout),
+  gc_pause: row('warning', 'role', 'pauses|pause for garbage collection', ['SvcGCPause'], rollout),
   role_down: row(
     'critical',
     'role',
@@ -77,13 +72,7 @@ const rows = {
     every,
   ),
   persistence_latency: row('warning', 'store calls of role', 'are slow', ['SvcPersistenceLatency'], every),
-  shard_movement: row(
-    'warning',
-    'shards of role',
-    'keep moving',
-    ['SvcShardMovement'],
-    ['deploy', 'upgrade'],
-  ),
+  shard_movement: row('warning', 'shards of role', 'keep moving', ['SvcShardMovement'], rollout),
   task_latency: row('warning', 'the task queue', 'is|are late', ['SvcHistoryTaskLatency'], every),
   request_errors: row('warning', 'requests from', 'fail', ['SvcRequestErrors'], every),
   frontend_latency: row('warning', 'the frontend', 'answers slowly', ['SvcFrontendLatency'], every),
@@ -107,30 +96,24 @@ const rows = {
     'task list',
     'has|have tasks but no poller',
     ['SvcTaskListUnpolled', 'SvcTaskListAbandoned'],
-    ['deploy', 'upgrade'],
+    rollout,
   ),
-  list_stalled: row('critical', 'task list', 'is|are stalled', ['SvcTaskListStalled'], ['deploy', 'upgrade']),
+  list_stalled: row('critical', 'task list', 'is|are stalled', ['SvcTaskListStalled'], rollout),
   backlog_growth: row(
     'warning',
     'the backlog of task list',
     'grows|grow fast',
     ['SvcTaskListBacklogGrowth'],
-    ['deploy', 'upgrade'],
+    rollout,
   ),
   workflow_timeouts: row(
     'warning',
     'workflows of domain',
     'time out',
     ['SvcWorkflowTimeouts', 'SvcWorkflowTimeoutShare'],
-    ['deploy', 'upgrade'],
+    rollout,
   ),
-  workflow_failures: row(
-    'warning',
-    'workflows of domain',
-    'fail',
-    ['SvcWorkflowFailures'],
-    ['deploy', 'upgrade'],
-  ),
+  workflow_failures: row('warning', 'workflows of domain', 'fail', ['SvcWorkflowFailures'], rollout),
   canary: row(
     'critical',
     'the canary in domain',

@@ -1,4 +1,4 @@
-import type { RuleGroup } from '../alert.ts';
+import { alertGroup } from '../alert.ts';
 import { increaseWithNewSeries, type Names, site, withPart, withStore } from '../names.ts';
 
 const causes = (names: readonly string[]): string => names.join('|');
@@ -9,8 +9,9 @@ const ofRole = `${site}, svc_service, instance`;
 export const logCauses = ['log_unread', 'log_deleted', 'log_disk_full', 'log_gone'] as const;
 
 /** The alerts on the logs of the roles, as the agents read them. */
-export const logs: RuleGroup = {
+export const logs = alertGroup({
   name: 'svc-logs',
+  dashboard: 'logs',
   alerts: [
     {
       name: 'SvcFatalLogEntry',
@@ -28,7 +29,6 @@ export const logs: RuleGroup = {
       description:
         '{{ $labels.svc_service }} on {{ $labels.instance }} logged fatal entries: {{ $value | printf "%.0f" }} in 10m. Each one ends a process.',
       firstSteps: 'Read the entry and those before it; check whether the role is running again.',
-      dashboard: 'logs',
     },
     {
       name: 'SvcLogSilent',
@@ -46,7 +46,6 @@ export const logs: RuleGroup = {
         'The agent read {{ $value }} bytes of the log of {{ $labels.svc_service }} on {{ $labels.instance }} in the last hour, although the role is up.',
       firstSteps:
         'Check that the paths under logs match the files of the role and that the agent may read them (svc-agent check), then where the role writes its log and at which level.',
-      dashboard: 'logs',
     },
     {
       name: 'SvcLogFault',
@@ -60,7 +59,6 @@ export const logs: RuleGroup = {
         'According to the agent on {{ $labels.instance }}, {{ $labels.subject }} has the problem {{ $labels.cause }} (svc_incident is {{ $value }}).',
       firstSteps:
         'Run svc-agent status on that host: it shows the file, the process that writes to it, and how to fix it.',
-      dashboard: 'logs',
     },
     {
       name: 'SvcLogLag',
@@ -75,7 +73,6 @@ export const logs: RuleGroup = {
         'At least {{ $value | humanize1024 }}B of the log of {{ $labels.svc_service }} on {{ $labels.instance }} have waited for 10m, above $threshold.',
       firstSteps:
         'Check the processor time of the agent and whether the role logs at level debug; a file that cannot be read counts as waiting, too.',
-      dashboard: 'logs',
     },
     {
       name: 'SvcLogBytesLost',
@@ -88,7 +85,6 @@ export const logs: RuleGroup = {
         '{{ $value | humanize1024 }}B of the log of {{ $labels.svc_service }} on {{ $labels.instance }} were gone before they were read ({{ $labels.reason }}) in 10m.',
       firstSteps:
         'Check the rotation: keep rotated files until the agent has read them, and keep copytruncate rare.',
-      dashboard: 'logs',
     },
     {
       name: 'SvcRoleReporterErrors',
@@ -102,10 +98,9 @@ export const logs: RuleGroup = {
         '{{ $labels.svc_service }} on {{ $labels.instance }} logged warnings that its own reporter lost series: {{ $value | printf "%.0f" }} in 15m. Alerts on its metrics may not fire.',
       firstSteps:
         'Read the warnings: they name the metric. Rely on the log counters until the role is fixed.',
-      dashboard: 'logs',
     },
   ],
-};
+});
 
 /** Kinds of problems whose subject is a role, or a store and its database. */
 export const roleCauses = ['crash_loop', 'role_down', 'fatal', 'role_failing', 'scrape_down'] as const;
@@ -157,8 +152,9 @@ function explainedRoles({ m }: Names): string {
 }
 
 /** The verdicts of the agents, as sources of inhibitions, so that one cause is one page. */
-export const incidentsOfAgents: RuleGroup = {
+export const incidentsOfAgents = alertGroup({
   name: 'svc-incidents',
+  dashboard: 'agent',
   alerts: [
     {
       name: 'SvcIncident',
@@ -170,7 +166,6 @@ export const incidentsOfAgents: RuleGroup = {
         'According to its own values, an agent of {{ $labels.cluster }} sees {{ $labels.cause }}{{ with $labels.subject }} of {{ . }}{{ end }}, which no other problem explains, or saw it within the last 7m (svc_incident is {{ $value }}).',
       firstSteps:
         'Run svc-agent status on the host of the agent: it shows the evidence and what follows from it.',
-      dashboard: 'agent',
     },
     {
       name: 'SvcRoleExplained',
@@ -180,10 +175,9 @@ export const incidentsOfAgents: RuleGroup = {
       description:
         'According to the verdict of the agents of {{ $labels.cluster }}, another problem explains why {{ $labels.svc_service }} is unhealthy, or explained it within the last 7m (the rule returns {{ $value }}).',
       firstSteps: 'Follow the alert on the cause: svc-agent status names it.',
-      dashboard: 'agent',
     },
   ],
-};
+});
 
 /** Reasons of drops that the cardinality rules cause on purpose, which are no loss. */
 const removed = 'forbidden_tag|forbidden_value';
@@ -194,8 +188,9 @@ const losses = [
 ];
 
 /** The alerts on the agents themselves. */
-export const agent: RuleGroup = {
+export const agent = alertGroup({
   name: 'svc-agent',
+  dashboard: 'agent',
   alerts: [
     {
       name: 'SvcAgentDown',
@@ -208,7 +203,6 @@ export const agent: RuleGroup = {
         'The agent on {{ $labels.instance }} does not answer its scrape: up is {{ $value }}. What it observes is not monitored.',
       firstSteps:
         'Check whether the agent runs and what it logged last: svc-agent check finds faults of its configuration.',
-      dashboard: 'agent',
     },
     {
       name: 'SvcProbeStale',
@@ -225,7 +219,6 @@ export const agent: RuleGroup = {
       description:
         'Probe {{ $labels.probe }} on {{ $labels.instance }} has had no result for three intervals (skipped runs in 5m: {{ $value | printf "%.0f" }}).',
       firstSteps: 'Run svc-agent probe with its name: it shows where the probe hangs.',
-      dashboard: 'agent',
     },
     {
       name: 'SvcCertificateExpiring',
@@ -255,7 +248,6 @@ export const agent: RuleGroup = {
         'The agent on {{ $labels.instance }} drops {{ $value | printf "%.3f" }} items/s in {{ $labels.component }}, reason {{ $labels.reason }}.',
       firstSteps:
         'The status page of the agent explains the reason. refused_series: raise limits or drop a tag; buffer_full: raise the receive buffer.',
-      dashboard: 'agent',
     },
     {
       name: 'SvcAgentStateDegraded',
@@ -267,7 +259,6 @@ export const agent: RuleGroup = {
       description:
         'The agent on {{ $labels.instance }} counts in memory only: svc_agent_state_degraded is {{ $value }}. A crash would lose counts.',
       firstSteps: 'Check the space and the permissions of the state directory.',
-      dashboard: 'agent',
     },
     {
       name: 'SvcAgentReloadFailed',
@@ -279,7 +270,6 @@ export const agent: RuleGroup = {
       description:
         'The agent on {{ $labels.instance }} still runs its previous configuration: svc_agent_config_last_reload_successful is {{ $value }}.',
       firstSteps: 'Run svc-agent check on that host: it prints the line and the allowed values.',
-      dashboard: 'agent',
     },
     {
       name: 'SvcMaintenance',
@@ -291,7 +281,6 @@ export const agent: RuleGroup = {
       description:
         'An agent in {{ $labels.cluster }} has planned work, or had it in the last 7 minutes: svc_maintenance was {{ $value }}. Alerts on what planned work stops are inhibited; those on data at risk, backups and recovery are not.',
       firstSteps: 'Nothing to do. The status page of the agent shows what is done, and until when.',
-      dashboard: 'agent',
     },
     {
       name: 'SvcAgentReportFailing',
@@ -304,7 +293,6 @@ export const agent: RuleGroup = {
       description:
         '{{ $value | printf "%.3f" }} reports/s of the agent on {{ $labels.instance }} fail, reason {{ $labels.reason }}.',
       firstSteps: 'Check the address, the credentials and the state of the destination.',
-      dashboard: 'agent',
     },
   ],
-};
+});

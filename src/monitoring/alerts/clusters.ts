@@ -1,4 +1,4 @@
-import { type RuleGroup, recovering } from '../alert.ts';
+import { alertGroup, recovering } from '../alert.ts';
 import { type Names, site } from '../names.ts';
 
 const pair = `${site}, source_cluster, target_cluster`;
@@ -12,8 +12,9 @@ const opinions = ({ m }: Names): string =>
   ` * on (${site}) group_left (primary_cluster) max by (${site}, primary_cluster) (${m('svc_cluster_group_info')})`;
 
 /** The alerts on clusters, the domains that span them, and replication between them. */
-export const replication: RuleGroup = {
+export const replication = alertGroup({
   name: 'svc-replication',
+  dashboard: 'dr',
   alerts: [
     {
       name: 'SvcReplicationLag',
@@ -28,7 +29,6 @@ export const replication: RuleGroup = {
         '{{ $labels.target_cluster }} is {{ $value | humanizeDuration }} behind {{ $labels.source_cluster }}, above $threshold. A failover now would lose that much.',
       firstSteps:
         'Check whether both clusters reach each other and whether history applies replication tasks; do not fail over before the lag is gone.',
-      dashboard: 'dr',
     },
     {
       name: 'SvcReplicationTaskFailures',
@@ -41,7 +41,6 @@ export const replication: RuleGroup = {
       description:
         'From {{ $labels.source_cluster }} to {{ $labels.target_cluster }} {{ $value | humanize }} replication tasks/s fail, above $threshold/s.',
       firstSteps: 'Read the errors in the log of history of the target cluster; check its store.',
-      dashboard: 'dr',
     },
     {
       name: 'SvcReplicationLagUnknown',
@@ -59,7 +58,6 @@ export const replication: RuleGroup = {
         'The group of {{ $labels.cluster }} has {{ $value }} enabled clusters, and no agent reports the replication lag.',
       firstSteps:
         'The agents that scrape history need clusterGroupMetadata in their agent.yaml. Check that they have it and that svc_role_scrape_up of history is 1.',
-      dashboard: 'dr',
     },
     {
       name: 'SvcClusterUnreachable',
@@ -72,7 +70,6 @@ export const replication: RuleGroup = {
         'The frontend of cluster {{ $labels.remote_cluster }} does not answer the agents of {{ $labels.cluster }}: svc_cluster_up is {{ $value }}.',
       firstSteps:
         'Check the network and the certificates between the clusters. If the cluster is lost, follow the runbook on datacenter failure.',
-      dashboard: 'dr',
     },
     ...recovering({
       name: 'SvcClusterRecovering',
@@ -80,7 +77,6 @@ export const replication: RuleGroup = {
       by: `${site}, remote_cluster`,
       subject: 'Cluster {{ $labels.remote_cluster }}, seen from {{ $labels.cluster }},',
       windows: ['5m'],
-      dashboard: 'dr',
     }),
     {
       name: 'SvcDomainDisagreement',
@@ -99,7 +95,6 @@ export const replication: RuleGroup = {
         'According to {{ $labels.cluster }}, domain {{ $labels.domain }} is active in {{ $labels.active_cluster }}; the clusters of the group report {{ $value }} different active clusters.',
       firstSteps:
         'Describe the domain in each cluster. Stop writes to the cluster that should be standby, then update the domain with the right active cluster.',
-      dashboard: 'dr',
     },
     {
       name: 'SvcDomainFailover',
@@ -114,7 +109,6 @@ export const replication: RuleGroup = {
         '{{ $labels.cluster }} saw a failover of domain {{ $labels.domain }} {{ $value | humanizeDuration }} ago.',
       firstSteps:
         'If it was not planned, find out who updated the domain; check the replication lag and that clients reach the active cluster.',
-      dashboard: 'dr',
     },
     {
       name: 'SvcDomainTooFewClusters',
@@ -133,17 +127,17 @@ export const replication: RuleGroup = {
       description:
         'The number of clusters of global domain {{ $labels.domain }} is {{ $value }}; $threshold or more are suggested, and the group has them.',
       firstSteps: 'Decide whether the domain should span more clusters; if so, update its clusters.',
-      dashboard: 'dr',
     },
   ],
-};
+});
 
 const archive = `${site}, archive, scheme`;
 const weekSeconds = 7 * 86_400;
 
 /** The alerts on archival of closed workflows. */
-export const archival: RuleGroup = {
+export const archival = alertGroup({
   name: 'svc-archival',
+  dashboard: 'worker',
   alerts: [
     {
       name: 'SvcArchiveDown',
@@ -156,7 +150,6 @@ export const archival: RuleGroup = {
         'The {{ $labels.archive }} archive ({{ $labels.scheme }}) of {{ $labels.cluster }} cannot be used: svc_archival_up is {{ $value }}.',
       firstSteps:
         'Run svc-agent probe: it shows the cause. Check credentials, the bucket or directory, and space.',
-      dashboard: 'worker',
     },
     {
       name: 'SvcArchivalStalled',
@@ -175,7 +168,6 @@ export const archival: RuleGroup = {
         'The newest object of the {{ $labels.archive }} archive ({{ $labels.scheme }}) is {{ $value | humanizeDuration }} old, above $threshold, although workflows complete.',
       firstSteps:
         'Check whether the worker role runs and what it logs about archival. Retention deletes what was not archived.',
-      dashboard: 'worker',
     },
     {
       name: 'SvcArchivalNeverWritten',
@@ -195,7 +187,6 @@ export const archival: RuleGroup = {
         'The {{ $labels.archive }} archive ({{ $labels.scheme }}) of {{ $labels.cluster }} can be used (svc_archival_up is {{ $value }}) but holds no object, although workflows closed more than 8 days ago.',
       firstSteps:
         'Describe a domain: its archival must be enabled, with the URI of this archive. Then check that the worker role runs and what it logs about archival.',
-      dashboard: 'worker',
     },
     {
       name: 'SvcRetentionBeforeArchive',
@@ -218,7 +209,6 @@ export const archival: RuleGroup = {
         'The newest object of the {{ $labels.archive }} archive ({{ $labels.scheme }}) of {{ $labels.cluster }} is {{ $value | humanizeDuration }} old. That is longer than the retention of a domain that archives, although workflows complete: what closed since then is deleted or is about to be.',
       firstSteps:
         'Raise the retention of the domain now (domain update), so that nothing more is deleted. Then find out why the worker role does not archive.',
-      dashboard: 'worker',
     },
     {
       name: 'SvcArchivalOff',
@@ -237,7 +227,6 @@ export const archival: RuleGroup = {
         'Archival of {{ $labels.archive }} was on within the last day for domain {{ $labels.domain }} and is off now: svc_domain_archival_enabled is {{ $value }}.',
       firstSteps:
         'Ask the owner of the domain. Workflows that close while archival is off are deleted after the retention.',
-      dashboard: 'worker',
     },
   ],
-};
+});

@@ -5,7 +5,7 @@ import {
   storeChecksOf,
 } from '../../core/check-severity.ts';
 import { type BackupType, backupTypes } from '../../core/reasons.ts';
-import { type RuleGroup, recovering } from '../alert.ts';
+import { alertGroup, recovering } from '../alert.ts';
 import { type Names, site, withStore } from '../names.ts';
 
 const backup = `${site}, backup, store, database, backup_type`;
@@ -30,8 +30,9 @@ const ofDatabase = '{{ $labels.store }}{{ with $labels.database }}/{{ . }}{{ end
 const backupName = `Backup {{ $labels.backup }} ({{ $labels.backup_type }}) of ${ofDatabase}${onNode}`;
 
 /** The alerts on backups. Backups of the configuration are due when it changes, so their age means nothing. */
-export const backups: RuleGroup = {
+export const backups = alertGroup({
   name: 'svc-backups',
+  dashboard: 'backups',
   alerts: [
     {
       name: 'SvcBackupFailures',
@@ -44,7 +45,6 @@ export const backups: RuleGroup = {
       description: `${backupName} failed or was missed at {{ $value | humanizeTimestamp }} and has not succeeded since.`,
       firstSteps:
         'Check whether the job ran, and read its output; check space and credentials; run the job again.',
-      dashboard: 'backups',
     },
     {
       name: 'SvcBackupAge',
@@ -56,7 +56,6 @@ export const backups: RuleGroup = {
       summary: `${backupName} is too old.`,
       description: `${backupName} last succeeded {{ $value | humanizeDuration }} ago, above $threshold.`,
       firstSteps: 'Check whether the job ran and what it printed; run it now.',
-      dashboard: 'backups',
     },
     {
       name: 'SvcBackupNeverSucceeded',
@@ -70,7 +69,6 @@ export const backups: RuleGroup = {
       summary: `${backupName} has never succeeded.`,
       description: `${backupName} is configured (svc_backup_configured is {{ $value }}) and had no success within 25h.`,
       firstSteps: 'Check whether the job is scheduled and reports to the agent; run it once by hand.',
-      dashboard: 'backups',
     },
     {
       name: 'SvcBackupIntegrity',
@@ -82,7 +80,6 @@ export const backups: RuleGroup = {
       description: `${backupName} fails its integrity test at level {{ $labels.level }}: svc_backup_integrity_ok is {{ $value }}.`,
       firstSteps:
         'Treat the backup as lost: take a new one now, keep the older ones, check the disk and the transfer.',
-      dashboard: 'backups',
     },
     {
       name: 'SvcBackupOffsiteAge',
@@ -94,7 +91,6 @@ export const backups: RuleGroup = {
       summary: `The off-site copy of backup {{ $labels.backup }} of ${ofDatabase}${onNode} is too old.`,
       description: `${backupName} last reached off-site storage {{ $value | humanizeDuration }} ago, above $threshold.`,
       firstSteps: 'Check the upload: credentials, space and the network to the off-site storage.',
-      dashboard: 'backups',
     },
     {
       name: 'SvcBackupRetention',
@@ -105,7 +101,6 @@ export const backups: RuleGroup = {
       summary: `The retention of backup {{ $labels.backup }} of ${ofDatabase}${onNode} is not met.`,
       description: `${backupName} is kept for a shorter or longer time than configured: svc_backup_retention_compliant is {{ $value }}.`,
       firstSteps: 'List what is stored, oldest first; check the job that deletes old backups.',
-      dashboard: 'backups',
     },
     {
       name: 'SvcBackupClockSkew',
@@ -118,10 +113,9 @@ export const backups: RuleGroup = {
       summary: `${backupName} ended in the future.`,
       description: `${backupName} ended {{ $value | humanizeDuration }} from now, above $threshold: a clock is wrong, and its age cannot be trusted.`,
       firstSteps: 'Compare the clocks of the backup host, of the agent and of Prometheus.',
-      dashboard: 'backups',
     },
   ],
-};
+});
 
 const store = `${site}, store, kind, database`;
 const storeName = '{{ $labels.kind }} store {{ $labels.store }}/{{ $labels.database }}';
@@ -148,8 +142,9 @@ function failing({ m }: Names, severity: StoreCheckSeverity): string {
 }
 
 /** The alerts on stores, and on whether their data could be restored. */
-export const stores: RuleGroup = {
+export const stores = alertGroup({
   name: 'svc-stores',
+  dashboard: 'persistence',
   alerts: [
     {
       name: 'SvcStoreDown',
@@ -170,7 +165,6 @@ export const stores: RuleGroup = {
       description: `No agent can connect to the ${storeName}, or none could when it was last seen: svc_store_up is {{ $value }}.`,
       firstSteps:
         'See svc_store_failures_total for the reason. refused or unreachable: check the server; credentials: check the account of the agent.',
-      dashboard: 'persistence',
     },
     ...recovering({
       name: 'SvcStoreRecovering',
@@ -178,7 +172,6 @@ export const stores: RuleGroup = {
       by: store,
       subject: `The ${storeName}`,
       windows: ['5m', '30m'],
-      dashboard: 'persistence',
     }),
     {
       name: 'SvcSchemaMismatch',
@@ -190,7 +183,6 @@ export const stores: RuleGroup = {
       description: `The schema of the ${storeName} is not compatible with the configured version: svc_store_schema_compatible is {{ $value }}.`,
       firstSteps:
         'Compare svc_store_schema_version_info with the version of the service; after a restore, run the schema migration.',
-      dashboard: 'persistence',
     },
     {
       name: 'SvcSchemaUnknown',
@@ -212,7 +204,6 @@ export const stores: RuleGroup = {
       description: `The ${storeName} answers (svc_store_up is {{ $value }}), but no agent can read the version of its schema, although the configuration expects one.`,
       firstSteps:
         'Run svc-agent probe store --json on the host of the agent: it says why. Run the statements of svc-agent probe --print-grants that are missing.',
-      dashboard: 'persistence',
     },
     {
       name: 'SvcStoreReadOnly',
@@ -224,7 +215,6 @@ export const stores: RuleGroup = {
       description: `The ${storeName} refuses writes: svc_store_read_only is {{ $value }}.`,
       firstSteps:
         'Check whether the address leads to a standby, whether the disk is full, and which setting refuses writes: default_transaction_read_only of the server or of the database (PostgreSQL), read_only (MySQL).',
-      dashboard: 'persistence',
     },
     {
       name: 'SvcStoreConnections',
@@ -242,7 +232,6 @@ export const stores: RuleGroup = {
       description: `{{ $value | humanizePercentage }} of the connections of the ${storeName} are in use, above $threshold.`,
       firstSteps:
         'Check in which states the connections are; lower the pools of the roles or raise the limit.',
-      dashboard: 'persistence',
     },
     {
       name: 'SvcStoreLockWaits',
@@ -254,7 +243,6 @@ export const stores: RuleGroup = {
       description: `A session of the ${storeName} holds a lock for which others wait: svc_store_check_ok is {{ $value }} for the check lock_waits. Requests of the roles can time out.`,
       firstSteps:
         'Run svc-agent probe store on the host of the cluster’s agent: it names the session. Find out what it does before you end it.',
-      dashboard: 'persistence',
     },
     {
       name: 'SvcStoreDataAtRisk',
@@ -342,4 +330,4 @@ export const stores: RuleGroup = {
       dashboard: 'dr',
     },
   ],
-};
+});

@@ -1,4 +1,4 @@
-import type { RuleGroup } from '../alert.ts';
+import { alertGroup } from '../alert.ts';
 import { type Names, site } from '../names.ts';
 
 const byRole = `${site}, svc_service`;
@@ -42,8 +42,9 @@ function failedShare(names: Names, callee: string): string {
 }
 
 /** The alerts on requests between the roles. */
-export const requests: RuleGroup = {
+export const requests = alertGroup({
   name: 'svc-requests',
+  dashboard: 'frontend',
   alerts: [
     {
       name: 'SvcFrontendLatency',
@@ -62,7 +63,6 @@ export const requests: RuleGroup = {
       description:
         'The 95th percentile of calls to the frontend of {{ $labels.cluster }}, without long polls and lists, is {{ $value | humanizeDuration }}, above $threshold.',
       firstSteps: 'See which operations are slow; compare with the latency of history and of persistence.',
-      dashboard: 'frontend',
     },
     {
       name: 'SvcRequestErrors',
@@ -81,4 +81,4 @@ export const requests: RuleGroup = {
       dashboard: 'overview',
     },
   ],
-};
+});

@@ -1,5 +1,5 @@
 import { type Role, roles } from '../../core/catalog.ts';
-import { type Alert, type RuleGroup, recovering } from '../alert.ts';
+import { type Alert, alertGroup, type RuleGroup, recovering } from '../alert.ts';
 import { jobs, type Names, site } from '../names.ts';
 import { roleCauses } from './agent.ts';
 
@@ -56,8 +56,9 @@ function warming({ m }: Names): string {
 }
 
 /** The alerts on whether anything answers. */
-export const availability: RuleGroup = {
+export const availability = alertGroup({
   name: 'svc-availability',
+  dashboard: 'overview',
   alerts: [
     {
       name: 'SvcServiceDown',
@@ -70,7 +71,6 @@ export const availability: RuleGroup = {
         'No target of job {{ $labels.job }} answers its scrape, and no health check of the role passes: the highest up is {{ $value }}.',
       firstSteps:
         'Check the health endpoint and the last log entries of the role on one host; start the role or undo the last rollout. If the endpoint answers with ok, only the metrics fail.',
-      dashboard: 'overview',
     },
     {
       name: 'SvcMetricsUnread',
@@ -84,7 +84,6 @@ export const availability: RuleGroup = {
         'No target of job {{ $labels.job }} answers its scrape (the highest up is {{ $value }}), but an instance of {{ $labels.svc_service }} passes its health check. Alerts on the metrics of the role cannot fire.',
       firstSteps:
         'Compare the address of the scrape with the listener of the metrics: svc-agent status on a host of the role shows why the scrape fails. The role itself works.',
-      dashboard: 'overview',
     },
     ...recovering({
       name: 'SvcServiceRecovering',
@@ -92,7 +91,6 @@ export const availability: RuleGroup = {
       by: `${site}, job, svc_service`,
       subject: 'Role {{ $labels.svc_service }}',
       windows: ['5m', '30m'],
-      dashboard: 'overview',
     }),
     {
       name: 'SvcAllRolesDown',
@@ -105,7 +103,6 @@ export const availability: RuleGroup = {
         'No instance of any of the {{ $value }} roles of {{ $labels.cluster }} is up, and no problem of a store or of another role explains it. The alerts on each role are inhibited.',
       firstSteps:
         'Look for what the roles share: the host, the network, the last rollout, a dependency that no agent watches. Read the last log entries of each role, and start history first.',
-      dashboard: 'overview',
     },
     ...recovering({
       name: 'SvcAllRolesRecovering',
@@ -114,7 +111,6 @@ export const availability: RuleGroup = {
       subject: 'Every role of {{ $labels.cluster }}',
       windows: ['5m'],
       isAlsoPending: true,
-      dashboard: 'overview',
     }),
     {
       name: 'SvcInstanceDown',
@@ -130,7 +126,6 @@ export const availability: RuleGroup = {
       description:
         'Target {{ $labels.instance }} of job {{ $labels.job }} does not answer its scrape, other instances do: up is {{ $value }}.',
       firstSteps: 'Check whether the process runs on that host and what it logged last.',
-      dashboard: 'overview',
     },
     {
       name: 'SvcRoleUnwatched',
@@ -147,7 +142,6 @@ export const availability: RuleGroup = {
         'All agents beside job {{ $labels.job }} are down (targets: {{ $value }}). The hosts, the network or only the agents may be gone.',
       firstSteps:
         'Check whether the hosts of the role are reachable. If they are, start the agents; if they are not, treat it as an outage of the role.',
-      dashboard: 'overview',
     },
     ...recovering({
       name: 'SvcAgentsRecovering',
@@ -155,8 +149,7 @@ export const availability: RuleGroup = {
       by: `${site}, job`,
       subject: 'Every agent beside {{ $labels.job }}',
       windows: ['5m'],
-      dashboard: 'agent',
-    }),
+    }).map((alert) => ({ ...alert, dashboard: 'agent' as const })),
     {
       name: 'SvcRoleAbsent',
       severity: 'critical',
@@ -178,7 +171,6 @@ export const availability: RuleGroup = {
       description: 'There is no series up of job {{ $labels.job }} at all (the rule returns {{ $value }}).',
       firstSteps:
         'Add the job to the scrape configuration. If it has another name there, generate the rules with it: svc-agent rules --job.',
-      dashboard: 'overview',
       hasNoCluster: true,
     },
     {
@@ -194,7 +186,6 @@ export const availability: RuleGroup = {
       description: 'Job {{ $labels.job }} has no targets now (within the last day: {{ $value }}).',
       firstSteps:
         'Check the service discovery and the relabelling of Prometheus, then whether the role still exists.',
-      dashboard: 'overview',
     },
     {
       name: 'SvcRoleUnhealthy',
@@ -208,7 +199,6 @@ export const availability: RuleGroup = {
         'No instance of {{ $labels.svc_service }} is healthy: the highest svc_role_up is {{ $value }}{{ with $labels.reason }}, reason {{ . }}{{ end }}.',
       firstSteps:
         'Read the message of the health endpoint. Reason persistence: check the store first; not_in_ring: check the membership of the cluster.',
-      dashboard: 'overview',
     },
     ...recovering({
       name: 'SvcRoleRecovering',
@@ -216,7 +206,6 @@ export const availability: RuleGroup = {
       by: `${site}, svc_service`,
       subject: 'Role {{ $labels.svc_service }}',
       windows: ['5m'],
-      dashboard: 'overview',
     }),
     {
       name: 'SvcHealthFailing',
@@ -229,10 +218,9 @@ export const availability: RuleGroup = {
         'svc_role_up of {{ $labels.svc_service }} on {{ $labels.instance }} is {{ $value }}{{ with $labels.reason }}, reason {{ . }}{{ end }}.',
       firstSteps:
         'Read the message of the health endpoint on that host, then the last log entries of the role.',
-      dashboard: 'overview',
     },
   ],
-};
+});
 
 /**
  * Restarts in whole numbers: `increase()` extrapolates, and would count more than there were. If no agent counts restarts, a

@@ -1,4 +1,4 @@
-import type { RuleGroup } from '../alert.ts';
+import { alertGroup } from '../alert.ts';
 import { increaseWithNewSeries, type Names, site } from '../names.ts';
 
 const byRole = `${site}, svc_service`;
@@ -21,8 +21,9 @@ const errorsGoOn = ({ m }: Names): string =>
     .join('\nor ');
 
 /** The alerts on calls of the roles to their store. */
-export const persistence: RuleGroup = {
+export const persistence = alertGroup({
   name: 'svc-persistence',
+  dashboard: 'persistence',
   alerts: [
     {
       name: 'SvcPersistenceErrorRatio',
@@ -43,7 +44,6 @@ export const persistence: RuleGroup = {
       description:
         '{{ $value | humanizePercentage }} of the persistence calls of {{ $labels.svc_service }} fail, above $threshold.',
       firstSteps: 'Find the operations that fail, and compare with the state of the store.',
-      dashboard: 'persistence',
     },
     {
       name: 'SvcPersistenceErrorRate',
@@ -61,7 +61,6 @@ export const persistence: RuleGroup = {
       description: `{{ $labels.svc_service }} has {{ $value | humanize }} persistence errors/s. The limit is $threshold/s for counted errors and ${loggedAtMost}/s for logged ones, because a role logs only some of its errors.`,
       firstSteps:
         'Check whether the store answers (svc_store_up), then its connections, its disk and the errors in the log of the role.',
-      dashboard: 'persistence',
     },
     {
       name: 'SvcPersistenceLatency',
@@ -80,10 +79,9 @@ export const persistence: RuleGroup = {
       description:
         'The 99th percentile of {{ $labels.operation }} in {{ $labels.svc_service }} is {{ $value | humanizeDuration }}, above $threshold.',
       firstSteps: 'Check the load, the locks and the slow queries of the store, then the disk below it.',
-      dashboard: 'persistence',
     },
   ],
-};
+});
 
 const backlogOf = ({ m }: Names): string => `sum by (${list}) (${m('svc_matching_tasklist_backlog')})`;
 
@@ -111,8 +109,9 @@ function unpolled({ m }: Names): string {
 }
 
 /** The alerts on task lists. */
-export const tasks: RuleGroup = {
+export const tasks = alertGroup({
   name: 'svc-tasks',
+  dashboard: 'matching',
   alerts: [
     {
       name: 'SvcTaskListUnpolled',
@@ -127,7 +126,6 @@ export const tasks: RuleGroup = {
         'The backlog of task list {{ $labels.tasklist }} in domain {{ $labels.domain }} is {{ $value | humanize }}, above $threshold, and no worker has polled it for 2m.',
       firstSteps:
         'Start the workers of the domain. If they run, check which task list and domain they poll, and whether they reach the frontend.',
-      dashboard: 'matching',
     },
     {
       name: 'SvcTaskListBacklogGrowth',
@@ -139,7 +137,6 @@ export const tasks: RuleGroup = {
       description:
         'The backlog of task list {{ $labels.tasklist }} in domain {{ $labels.domain }} grows by {{ $value | humanize }} tasks/s, above $threshold/s.',
       firstSteps: 'Check whether the workers of the domain run and poll; start more of them.',
-      dashboard: 'matching',
     },
     {
       name: 'SvcTaskListBacklogNotFalling',
@@ -156,7 +153,6 @@ export const tasks: RuleGroup = {
       description:
         'The backlog of task list {{ $labels.tasklist }} in domain {{ $labels.domain }} was at least {{ $value | humanize }} throughout the last hour, more than at any time in the hour before.',
       firstSteps: 'Compare tasks added with polls that succeed: the domain needs more workers or less work.',
-      dashboard: 'matching',
     },
     {
       name: 'SvcTaskListAbandoned',
@@ -170,7 +166,6 @@ export const tasks: RuleGroup = {
         'The backlog of task list {{ $labels.tasklist }} in domain {{ $labels.domain }} was at least {{ $value | humanize }} for an hour, and no poll got a task.',
       firstSteps:
         'Find out who started these workflows. Start a worker for the task list, or terminate workflows that are not needed.',
-      dashboard: 'matching',
     },
     {
       name: 'SvcTaskListStalled',
@@ -184,7 +179,6 @@ export const tasks: RuleGroup = {
         'At least {{ $value | humanize }} tasks have waited in task list {{ $labels.tasklist }} of domain {{ $labels.domain }} for 10m, above $threshold, and no poll got a task.',
       firstSteps:
         'Check whether the workers of the domain run and poll this task list; then whether matching answers.',
-      dashboard: 'matching',
     },
   ],
-};
+});

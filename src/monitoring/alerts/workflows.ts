@@ -1,4 +1,4 @@
-import type { RuleGroup } from '../alert.ts';
+import { alertGroup } from '../alert.ts';
 import { increaseWithNewSeries, type Names, site } from '../names.ts';
 
 const byDomain = `${site}, domain`;
@@ -45,8 +45,9 @@ function wasRead({ m, job }: Names): string {
 }
 
 /** The alerts on workflows: how they end, and whether those of a canary succeed. */
-export const workflows: RuleGroup = {
+export const workflows = alertGroup({
   name: 'svc-workflows',
+  dashboard: 'history',
   alerts: [
     {
       name: 'SvcWorkflowTimeoutShare',
@@ -67,7 +68,6 @@ export const workflows: RuleGroup = {
       description:
         '{{ $value | humanizePercentage }} of the closed workflows of domain {{ $labels.domain }} timed out, above $threshold. If there is a canary, this is also more than its share, or more than half.',
       firstSteps: 'Find the workflow types that time out; check the task latency of their task lists.',
-      dashboard: 'history',
     },
     {
       name: 'SvcWorkflowTimeouts',
@@ -80,7 +80,6 @@ export const workflows: RuleGroup = {
       description: 'Domain {{ $labels.domain }} has {{ $value | humanize }} timeouts/s, above $threshold/s.',
       firstSteps:
         'Check the backlog and the task latency of the domain; then the timeouts that the workflows set.',
-      dashboard: 'history',
     },
     {
       name: 'SvcWorkflowFailures',
@@ -98,7 +97,6 @@ export const workflows: RuleGroup = {
         '{{ $value | humanizePercentage }} of the closed workflows of domain {{ $labels.domain }} failed, above $threshold.',
       firstSteps:
         'Find the workflow types that fail, and read the failure of one run. Ask the owner of the domain what was deployed.',
-      dashboard: 'history',
     },
     {
       name: 'SvcCanaryFailing',
@@ -122,14 +120,15 @@ export const workflows: RuleGroup = {
       dashboard: 'overview',
     },
   ],
-};
+});
 
 /** The operations of active tasks by their queue; standby tasks wait for their cluster by design. */
 const queues = { transfer: 'TransferActiveTask.*', timer: 'TimerActiveTask.*' } as const;
 
 /** The alerts on the work of history behind the workflows. */
-export const historyWork: RuleGroup = {
+export const historyWork = alertGroup({
   name: 'svc-history',
+  dashboard: 'history',
   alerts: [
     {
       name: 'SvcHistoryTaskLatency',
@@ -152,7 +151,6 @@ export const historyWork: RuleGroup = {
         'The 95th percentile of the time that {{ $labels.queue }} tasks of {{ $labels.cluster }} wait in their queue is {{ $value | humanizeDuration }}, above $threshold.',
       firstSteps:
         'Check the latency of the store, then the processor time of history. Timer tasks alone: many timers fire at once.',
-      dashboard: 'history',
     },
     {
       name: 'SvcShardMovement',
@@ -166,7 +164,6 @@ export const historyWork: RuleGroup = {
         'The history hosts of {{ $labels.cluster }} release {{ $value | humanize }} shards/s, above $threshold/s, for 15m.',
       firstSteps:
         'Check whether history hosts restart or leave the ring, and whether the store is slow: a host that cannot renew its shard gives it up.',
-      dashboard: 'history',
     },
   ],
-};
+});
