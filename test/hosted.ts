@@ -10,6 +10,7 @@ import { type ManualClock, manualClock } from './clock.ts';
 import { newFolder } from './folder.ts';
 import { readOtlp, readRw1, readRw2, type WireResource, type WireSample } from './hosted-wire.ts';
 import { listening } from './ports.ts';
+import { stopOnce } from './test-end.ts';
 import { until } from './until.ts';
 import { type FamilySpec, type TestView, viewOf } from './view.ts';
 
@@ -196,12 +197,13 @@ export async function openBed(
       ...rest,
     },
   );
-  const stop: Stop = await reporter.start(async ({ frozen }) => {
+  const start = reporter.start(async ({ frozen }) => {
     frozen?.();
     const view = viewOf(families);
     views.push(view);
     return view;
   });
+  const stop: Stop = stopOnce(await start);
   return {
     clock,
     directory,

@@ -5,6 +5,7 @@ import type { Drops, Gather, Log, Stop } from '../src/core/ports.ts';
 import type { OpenDatagrams } from '../src/reporters/push/destination.ts';
 import { createPush, type PushDeps, type PushReporterOptions } from '../src/reporters/push/push.ts';
 import { manualClock } from './clock.ts';
+import { stopOnce } from './test-end.ts';
 import { until } from './until.ts';
 import { type FamilySpec, type SeriesSpec, viewOf } from './view.ts';
 
@@ -31,10 +32,10 @@ export const count = (name: string, total: number, more: Partial<PushedSeries> =
   kind: 'counter',
   series: [{ numbers: [total], ...more }],
 });
-export const gauge = (name: string, value: number, more: Partial<PushedSeries> = {}): PushedFamily => ({
+export const gauge = (name: string, value: number): PushedFamily => ({
   name,
   kind: 'gauge',
-  series: [{ numbers: [value], ...more }],
+  series: [{ numbers: [value] }],
 });
 
 export interface Aggregator {
@@ -45,7 +46,7 @@ export interface Aggregator {
   close(): Promise<void>;
 }
 
-/** A receiver on loopback; port 0 selects a free port. */
+/** A receiver on loopback, which closes with the test; port 0 selects a free port. */
 export async function aggregator(port = 0, address = '127.0.0.1'): Promise<Aggregator> {
   const datagrams: string[] = [];
   const socket: Socket = createSocket({ type: 'udp4', recvBufferSize: 4 * 1024 * 1024 });
@@ -56,11 +57,11 @@ export async function aggregator(port = 0, address = '127.0.0.1'): Promise<Aggre
     port: socket.address().port,
     datagrams,
     lines: () => datagrams.flatMap((datagram) => datagram.split('\n')),
-    async close() {
+    close: stopOnce(async () => {
       const closed = once(socket, 'close');
       socket.close();
       await closed;
-    },
+    }),
   };
 }
 
@@ -122,7 +123,7 @@ const defaults: PushReporterOptions = {
   instance: 'host1',
 };
 
-/** Starts a push reporter. A test advances its clock, and its baseline is committed in memory. */
+/** Starts a push reporter, which stops with the test. A test advances its clock, and its baseline is committed in memory. */
 export async function startPush(
   options: Partial<PushReporterOptions>,
   deps: Partial<PushDeps> & { section?: Uint8Array; gather?: Gather } = {},
@@ -167,7 +168,7 @@ export async function startPush(
     gathers += 1;
     return deps.gather ? deps.gather(request) : pushedView(shown);
   };
-  const stop = await push.start(gather);
+  const stop = stopOnce(await push.start(gather));
   return {
     clock,
     dropped,

@@ -19,7 +19,7 @@ import {
 } from '../src/sources/scrape/series/page-series.ts';
 import { createScrape, type Scrape, type ScrapeDeps } from '../src/sources/scrape/source.ts';
 import { listening } from './ports.ts';
-import { type AtEnd, atTestEnd } from './test-end.ts';
+import { type AtEnd, atTestEnd, stopOnce } from './test-end.ts';
 
 interface Held {
   kind: Kind;
@@ -251,10 +251,7 @@ export async function openScrape(
       ...deps,
     },
   );
-  const stopSource = await scrape.start();
-  let stopped: Promise<void> | undefined;
-  const stop = () => (stopped ??= stopSource());
-  atEnd(stop);
+  const stop = stopOnce(await scrape.start(), atEnd);
   return { scrape, intake, shown: () => shown, up: () => up, drops, resets, stop };
 }
 

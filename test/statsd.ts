@@ -15,6 +15,7 @@ import {
   type Statsd,
   type VocabularyDetectionDeps,
 } from '../src/sources/statsd/source.ts';
+import { stopOnce } from './test-end.ts';
 
 /** A reader of lines in any tag format; `refuse` is called with the reason for each refused line. */
 export function lineReader(recorder: SeriesRecorder, refuse: (reason: string) => void = () => {}) {
@@ -152,7 +153,7 @@ export function detectedLines(deps: Omit<VocabularyDetectionDeps, 'knownLines'>)
 
 export const silentLog: Log = { write() {}, named: () => silentLog };
 
-/** A source on real sockets. It records everything that the source reports. */
+/** A source on real sockets, which stops with the test. It records everything that the source reports. */
 export interface OpenStatsd {
   statsd: Statsd;
   shown(): Record<string, Recorded>;
@@ -187,7 +188,7 @@ export async function openStatsd(
       clock,
     },
   );
-  const stop = await statsd.start();
+  const stop = stopOnce(await statsd.start());
   return { statsd, shown: recording.shown, drops, kernelDrops, stop };
 }
 

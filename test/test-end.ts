@@ -9,6 +9,17 @@ export const atTestEnd = (end: () => unknown): void =>
     await end();
   });
 
+/** A stop that runs once: when the test calls it, or else at the end. */
+export function stopOnce<T>(stop: () => T, atEnd: AtEnd = atTestEnd): () => T {
+  let stopped: { result: T } | undefined;
+  const once = () => {
+    stopped ??= { result: stop() };
+    return stopped.result;
+  };
+  atEnd(once);
+  return once;
+}
+
 /** A list of what is to be stopped when the tests of a file or of a group have finished, the last one first. */
 export function stopsAtEnd(): (() => unknown)[] {
   const stops: (() => unknown)[] = [];

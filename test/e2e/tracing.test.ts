@@ -67,7 +67,6 @@ test('gather, commit, reload, each probe and each delivery are spans that OpenTe
   const file = join(apart, 'agent.yaml');
   const closed = await freePort();
   const receiving = await aggregator();
-  onTestFinished(() => receiving.close());
   const backup = (bucket: string) =>
     `  - {name: ${bucket}, store: main, database: persistence, type: full, interval: 500ms, source: {objectStore: {endpoint: "${origin}", region: us-east-1, bucket: ${bucket}, pattern: '.*'}}}`;
   const configuration = (level: string) => `

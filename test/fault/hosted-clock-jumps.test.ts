@@ -21,7 +21,6 @@ test.each([
   const [first, second] = receiver.taken().map((one) => one.samples()[0]!.timeMs);
   expect(second! - first!).toBe(jumpMs + 1000);
   expect(second).toBe(bed.clock.nowMs());
-  await bed.stop();
 });
 
 test('a jump makes nothing that waits older', async () => {
@@ -36,7 +35,6 @@ test('a jump makes nothing that waits older', async () => {
   await untilMoving(bed.clock, 500, () => bed.queued().bytes === 0, 'the backlog is gone');
   expect(bed.drops).toEqual({});
   expect(receiver.taken().length).toBeGreaterThanOrEqual(3);
-  await bed.stop();
 });
 
 test('a machine that slept an hour reports once, not once for each interval it missed', async () => {
@@ -48,5 +46,4 @@ test('a machine that slept an hour reports once, not once for each interval it m
   await bed.tick(1000);
   await until('and the next after an interval', () => bed.delivered() === 2);
   expect(bed.views).toHaveLength(2);
-  await bed.stop();
 });

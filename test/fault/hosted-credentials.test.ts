@@ -141,5 +141,4 @@ test('TLS: only with a certificate of our own, and one of theirs that we trust; 
   const missing = await openBed(endpoint, { tls: { ...tls, caFile: join(folder, 'nowhere.pem') } });
   await missing.tick();
   await until('the file is missed', () => missing.failures.credentials === 1);
-  await missing.stop();
 });

@@ -72,7 +72,6 @@ onlyShort(describe)('answers after which a batch is tried again', () => {
     expect(valuesOf(receiver.taken())).toEqual([1]);
     expect(bed.drops).toEqual({});
     expect(bed.logged).toEqual(['batch not delivered', 'batches are delivered again']);
-    await bed.stop();
   });
 
   test.each([
@@ -90,7 +89,6 @@ onlyShort(describe)('answers after which a batch is tried again', () => {
     expect([bed.delivered(), ...bed.told]).toEqual([0, `status 200: ${said}`]);
     bed.clock.advance(250);
     await until('the next try goes through', () => bed.delivered() === 1);
-    await bed.stop();
   });
 
   test('nobody answers within the timeout', async () => {
@@ -102,7 +100,6 @@ onlyShort(describe)('answers after which a batch is tried again', () => {
     await until('it is given up', () => bed.failures.too_slow === 1);
     bed.clock.advance(250);
     await until('the next try goes through', () => bed.delivered() === 1);
-    await bed.stop();
   });
 
   test('nobody listens', async () => {
@@ -115,7 +112,6 @@ onlyShort(describe)('answers after which a batch is tried again', () => {
     onTestFinished(again.close);
     bed.clock.advance(250);
     await until('the next try goes through', () => bed.delivered() === 1);
-    await bed.stop();
   });
 
   test.each<[string, string, number]>([
@@ -134,7 +130,6 @@ onlyShort(describe)('answers after which a batch is tried again', () => {
     }
     bed.clock.advance(1);
     await until('the next try goes through', () => bed.delivered() >= 1);
-    await bed.stop();
   });
 });
 
@@ -152,7 +147,6 @@ onlyShort(describe)('answers after which a batch is dropped and counted', () => 
     expect(valuesOf(receiver.taken())).toEqual([1, 3]);
     expect(bed.drops).toEqual({ 'hosted/rejected': 1 });
     expect(bed.failures).toEqual({ rejected: 1 });
-    await bed.stop();
   });
 
   test('OTLP: 400 is for good, a partial success is counted and not sent again', async () => {
@@ -168,7 +162,6 @@ onlyShort(describe)('answers after which a batch is dropped and counted', () => 
     await until('it is taken', () => bed.delivered() === 1);
     expect(bed.drops).toEqual({ 'hosted/rejected': 1, 'hosted/partial_success': 1 });
     expect(receiver.received).toHaveLength(2);
-    await bed.stop();
   });
 });
 
@@ -198,7 +191,6 @@ testOnce.each<[string, Reply]>([
   // At least once: while the clock is moved on, a request that was accepted may time out.
   for (const name of names)
     expect(arrived(name).filter((value, i, all) => value !== all[i - 1])).toEqual(values);
-  await bed.stop();
 });
 
 describe('413', () => {
@@ -226,7 +218,6 @@ describe('413', () => {
       await until('the next report is delivered', () => bed.delivered() === 8);
       expect(bed.failures).toEqual({ too_large: 2 });
       expect(bed.drops).toEqual({});
-      await bed.stop();
     },
   );
 
@@ -236,7 +227,6 @@ describe('413', () => {
     await bed.tick(600_000);
     await until('it is dropped', () => bed.drops['hosted/rejected'] === 1);
     await untilMoving(bed.clock, 100, () => bed.queued().bytes === 0, 'the queue is empty');
-    await bed.stop();
   });
 
   const protocols: readonly ('remotewrite' | 'otlp')[] = ['remotewrite', 'otlp'];
@@ -254,7 +244,6 @@ describe('413', () => {
       const havePassed = () => bed.clock.nowMs() - startMs > 300_000;
       await untilMoving(bed.clock, 500, havePassed, 'five minutes have passed');
       expect(receiver.received.length).toBeLessThanOrEqual(11 + (12 * 300) / 30);
-      await bed.stop();
     },
   );
 
@@ -277,7 +266,6 @@ describe('413', () => {
       await bed.tick(600_000);
       await until('the queue is empty', () => bed.queued().bytes === 0);
       expect(receiver.received.length).toBe(requests + 1);
-      await bed.stop();
     },
   );
 
@@ -294,7 +282,6 @@ describe('413', () => {
     await untilMoving(bed.clock, 10, () => bed.failures.server_error === 1, 'the second piece has failed');
     await untilMoving(bed.clock, 10, () => bed.delivered() === 2, 'both pieces are delivered');
     expect(valuesOf(receiver.taken())).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-    await bed.stop();
   });
 });
 
@@ -320,7 +307,6 @@ onlyShort(describe)('a receiver of remote write 1.0', () => {
     expect(versions).toEqual(['2.0.0', '0.1.0', '0.1.0']);
     expect(valuesOf(receiver.received.slice(1))).toEqual([1, 2]);
     expect(bed.drops).toEqual({});
-    await bed.stop();
   });
 });
 
@@ -356,7 +342,6 @@ testOnce(
     const { a, b, c, d } = valuesByName();
     expect([a!.slice(0, 2), b!.slice(0, 2), c![0], d!.slice(0, 2)]).toEqual([[1, 2], [2, 3], 4, [4, 5]]);
     expect(bed.drops).toEqual({ 'hosted/rejected': 1 });
-    await bed.stop();
   },
 );
 
@@ -381,7 +366,6 @@ testOnce.each(['remotewrite', 'otlp'] as const)(
     }
     expect(bed.failures).toEqual({});
     expect(bed.logged).toEqual(['the receiver refuses some points of a batch']);
-    await bed.stop();
   },
 );
 
@@ -403,7 +387,6 @@ testOnce(
     receiver.reply(written);
     await bed.tick();
     await until('the next one is accepted', () => bed.delivered() === 1);
-    await bed.stop();
   },
 );
 
@@ -418,7 +401,6 @@ testOnce(
     await untilMoving(bed.clock, 1000, () => bed.drops['hosted/rejected'] === 1, 'it is dropped');
     await until('those behind it are delivered', () => bed.delivered() >= 2);
     expect(new Set(valuesOf(receiver.taken()))).toEqual(new Set([2]));
-    await bed.stop();
   },
 );
 
@@ -448,7 +430,6 @@ describe('a receiver that fails at more than 50 points and accepts fewer', () =>
       expect(bed.drops).toEqual({});
       // There are five failures of the whole batch, then one for each size that is too large.
       expect(bed.failures[reason]).toBeLessThan(15);
-      await bed.stop();
     },
   );
 });
@@ -469,5 +450,4 @@ testOnce('while the receiver fails at everything, no batch is dropped', async ()
     [1, 2, 3, 4, 5],
   ]);
   expect(bed.drops).toEqual({});
-  await bed.stop();
 });

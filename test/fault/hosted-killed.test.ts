@@ -64,7 +64,6 @@ async function afterRestart(directory: string, own: Parameters<typeof openBed>[1
 test('killed with a backlog: a new process delivers it, in order', async () => {
   const bed = await withBacklog([1, 2, 3, 4]);
   expect(await afterRestart(killed(bed))).toMatchObject({ values: [1, 2, 3, 4], drops: {} });
-  await bed.stop();
 });
 
 test('killed after a part of the backlog was delivered: that part is not sent again', async () => {
@@ -76,7 +75,6 @@ test('killed after a part of the backlog was delivered: that part is not sent ag
   await until('the third is tried', () => left < 0);
   const { values } = await afterRestart(killed(bed));
   expect(values.slice(0, 2)).toEqual([3, 4]);
-  await bed.stop();
 });
 
 test('killed in a second outage: the backlog of the first was delivered, that of the second arrives whole', async () => {
@@ -89,7 +87,6 @@ test('killed in a second outage: the backlog of the first was delivered, that of
   await bed.tick();
   const { values, drops } = await afterRestart(killed(bed));
   expect({ last: values.at(-1), drops }).toEqual({ last: 4, drops: {} });
-  await bed.stop();
 });
 
 test('killed within a write, at each byte: whole batches arrive, a torn one is counted', async () => {
@@ -110,7 +107,6 @@ test('killed within a write, at each byte: whole batches arrive, a torn one is c
       failures: {},
     });
   }
-  await bed.stop();
 });
 
 test('a bit that flipped costs its batch, no other', async () => {
@@ -122,7 +118,6 @@ test('a bit that flipped costs its batch, no other', async () => {
   bytes[second] = bytes[second]! ^ 1;
   writeFileSync(file!, bytes);
   expect(await afterRestart(directory)).toMatchObject({ values: [1, 3], drops: { 'hosted/corrupt': 1 } });
-  await bed.stop();
 });
 
 test('files that are not the queue’s own are left alone, broken ones are counted', async () => {
@@ -136,7 +131,6 @@ test('files that are not the queue’s own are left alone, broken ones are count
   );
   expect(await afterRestart(directory)).toMatchObject({ values: [1], drops: { 'hosted/corrupt': 1 } });
   expect(statSync(foreign).size).toBe(8);
-  await bed.stop();
 });
 
 test('batches that waited for another protocol are dropped and counted', async () => {
@@ -144,7 +138,6 @@ test('batches that waited for another protocol are dropped and counted', async (
   const { values, drops } = await afterRestart(killed(bed), { protocol: 'otlp' });
   expect(values).toEqual([]);
   expect(drops).toEqual({ 'hosted/rejected': 2 });
-  await bed.stop();
 });
 
 test('batches that grew too old while nobody ran are dropped and counted', async () => {
@@ -156,7 +149,6 @@ test('batches that grew too old while nobody ran are dropped and counted', async
   expect(later.drops).toEqual({ 'hosted/too_old': 1 });
   await later.stop();
   await other.close();
-  await bed.stop();
 });
 
 test('stopped with data pending: a last picture goes out, and what does not stays in the queue', async () => {

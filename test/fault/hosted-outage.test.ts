@@ -32,7 +32,6 @@ test('half an hour without receiver, then recovery: everything arrives, in order
   expect(times[0]).toBe(firstMs);
   expect(bed.drops).toEqual({});
   expect(bed.queued()).toEqual({ bytes: 0, oldestMs: undefined });
-  await bed.stop();
 });
 
 test('what is older than the queue’s age goes, oldest first, counted by its samples', async () => {

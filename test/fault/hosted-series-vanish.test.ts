@@ -95,5 +95,4 @@ test('OTLP: one point without a value', async () => {
     .taken()
     .map((one) => metricsOf(one.resources()).flatMap((metric) => pointsOf(metric).map((p) => p.flags ?? 0)));
   expect(flags).toEqual([[0], [1]]);
-  await bed.stop();
 });

@@ -1,18 +1,11 @@
-import { afterEach, expect, test } from 'vitest';
-import { type Aggregator, aggregator, type PushRig, startPush } from '../push.ts';
+import { expect, test } from 'vitest';
+import { aggregator, startPush } from '../push.ts';
 import { decodeLine } from '../push-lines.ts';
 import { testRegistry } from '../registry.ts';
 import { until } from '../until.ts';
 
-let target: Aggregator;
-let rig: PushRig;
-afterEach(async () => {
-  await rig.stop();
-  await target.close();
-});
-
 test('a scraped role that restarts between flushes: no negative delta, no repeated total', async () => {
-  target = await aggregator();
+  const target = await aggregator();
   const { registry, clock, page } = testRegistry();
   const { intake, store } = page();
   const requests = intake.counter('svc_frontend_client_requests', {});
@@ -23,7 +16,7 @@ test('a scraped role that restarts between flushes: no negative delta, no repeat
     latency.set([total, total, total / 2, total]);
     store.swap();
   };
-  rig = await startPush(
+  const rig = await startPush(
     { hostPort: `127.0.0.1:${target.port}`, tagFormat: 'dogstatsd' },
     { gather: async ({ takes }) => registry.view(takes), hasExternalTotals: ({ relayed }) => relayed },
   );

@@ -1,30 +1,13 @@
-import { afterEach, describe, expect, test } from 'vitest';
-import { type Aggregator, aggregator, count, gauge, type PushRig, silentPort, startPush } from '../push.ts';
+import { describe, expect, test } from 'vitest';
+import { type Aggregator, aggregator, count, gauge, silentPort, startPush } from '../push.ts';
 import { aggregate } from '../push-lines.ts';
 import { until } from '../until.ts';
 
-const rigs: PushRig[] = [];
-const targets: Aggregator[] = [];
-afterEach(async () => {
-  for (const rig of rigs.splice(0)) await rig.stop();
-  for (const target of targets.splice(0)) await target.close();
-});
-async function started(...args: Parameters<typeof startPush>): Promise<PushRig> {
-  const rig = await startPush(...args);
-  rigs.push(rig);
-  return rig;
-}
-async function listening(...args: Parameters<typeof aggregator>): Promise<Aggregator> {
-  const target = await aggregator(...args);
-  targets.push(target);
-  return target;
-}
-const sumOf = (target: Aggregator, name = 'a') =>
-  aggregate(target.lines(), 'none').get(JSON.stringify([name])) ?? 0;
+const sumOf = (target: Aggregator) => aggregate(target.lines(), 'none').get('["a"]') ?? 0;
 
 test('nobody listens: ECONNREFUSED is counted, the process stays up, sends resume', async () => {
   const port = await silentPort();
-  const rig = await started({ hostPort: `127.0.0.1:${port}`, tagFormat: 'none' });
+  const rig = await startPush({ hostPort: `127.0.0.1:${port}`, tagFormat: 'none' });
   let total = 0;
   while (!rig.failures.includes('refused')) {
     expect(total).toBeLessThan(500);
@@ -33,7 +16,7 @@ test('nobody listens: ECONNREFUSED is counted, the process stays up, sends resum
   }
   await until('the lost line is counted', () => rig.dropped.has('send_failed'));
   expect(rig.logged.filter(({ level }) => level === 'warn')).toHaveLength(1);
-  const target = await listening(port);
+  const target = await aggregator(port);
   const lost = () => rig.dropped.get('send_failed')!;
   for (let more = 0; more < 3; more++) {
     rig.show([count('a', ++total)]);
@@ -45,8 +28,8 @@ test('nobody listens: ECONNREFUSED is counted, the process stays up, sends resum
 });
 
 test('EMSGSIZE: the line that is too large stays owed, its neighbours leave', async () => {
-  const target = await listening();
-  const rig = await started({
+  const target = await aggregator();
+  const rig = await startPush({
     hostPort: `127.0.0.1:${target.port}`,
     tagFormat: 'dogstatsd',
     flushBytes: 70_000,
@@ -67,13 +50,13 @@ describe('the name', () => {
   const unknown = Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' });
 
   test('cannot be resolved at the start: nothing is lost but gauges, and they are counted', async () => {
-    const target = await listening();
+    const target = await aggregator();
     let known = false;
     const lookup = async () => {
       if (!known) throw unknown;
       return [{ address: '127.0.0.1', family: 4 }];
     };
-    const rig = await started({ hostPort: `statsd.test:${target.port}`, tagFormat: 'none' }, { lookup });
+    const rig = await startPush({ hostPort: `statsd.test:${target.port}`, tagFormat: 'none' }, { lookup });
     for (const total of [2, 3]) {
       rig.show([count('a', total), gauge('g', total)]);
       await rig.flush();
@@ -91,13 +74,13 @@ describe('the name', () => {
   });
 
   test('cannot be resolved any more: the last address is used on, the failure counted', async () => {
-    const target = await listening();
+    const target = await aggregator();
     let known = true;
     const lookup = async () => {
       if (!known) throw unknown;
       return [{ address: '127.0.0.1', family: 4 }];
     };
-    const rig = await started({ hostPort: `statsd.test:${target.port}`, tagFormat: 'none' }, { lookup });
+    const rig = await startPush({ hostPort: `statsd.test:${target.port}`, tagFormat: 'none' }, { lookup });
     for (let total = 1; total <= 12; total++) {
       rig.show([count('a', total)]);
       await rig.flush();
@@ -114,7 +97,7 @@ describe('the name', () => {
       lookups += 1;
       return new Promise<never>(() => {});
     };
-    const rig = await started({ hostPort: 'statsd.test:9', tagFormat: 'none' }, { lookup });
+    const rig = await startPush({ hostPort: 'statsd.test:9', tagFormat: 'none' }, { lookup });
     rig.show([count('a', 1)]);
     rig.clock.advance(1000);
     await until('the first look-up is under way', () => lookups === 1);
@@ -127,7 +110,7 @@ describe('the name', () => {
     rig.clock.advance(2000);
     await until('it is given up too', () => rig.failures.length === 2);
     expect(rig.failures).toEqual(['resolve', 'resolve']);
-    const stopping = rigs.pop()!.stop();
+    const stopping = rig.stop();
     await until('the last flush is under way', () => lookups === 3);
     rig.clock.advance(2000);
     await stopping;
@@ -138,7 +121,7 @@ test('an address that no socket can reach is a failure like others', async () =>
   const open = () => {
     throw Object.assign(new Error('socket EMFILE'), { code: 'EMFILE' });
   };
-  const rig = await started({ tagFormat: 'none' }, { open });
+  const rig = await startPush({ tagFormat: 'none' }, { open });
   rig.show([count('a', 1), gauge('g', 1)]);
   await rig.flush();
   expect(rig.failures).toEqual(['failed']);

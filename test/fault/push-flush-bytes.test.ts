@@ -1,13 +1,9 @@
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type Aggregator, aggregator, count, gauge, type PushRig, startPush } from '../push.ts';
 import { until } from '../until.ts';
 
 let target: Aggregator;
 let rig: PushRig;
-afterEach(async () => {
-  await rig.stop();
-  await target.close();
-});
 
 const start = async (flushBytes: number) => {
   target = await aggregator();

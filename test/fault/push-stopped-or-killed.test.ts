@@ -1,12 +1,10 @@
 import { expect, test } from 'vitest';
 import type { View } from '../../src/core/model.ts';
 import { aggregator, count, inMemory, pushedView, startPush } from '../push.ts';
-import { atTestEnd } from '../test-end.ts';
 import { until } from '../until.ts';
 
 test('stopped with data pending: a last flush brings it', async () => {
   const target = await aggregator();
-  atTestEnd(() => target.close());
   const rig = await startPush({ hostPort: `127.0.0.1:${target.port}`, tagFormat: 'none' });
   rig.show([count('a', 5)]);
   await rig.flush();
@@ -55,6 +53,7 @@ test('killed at the commit: no packet had left, and the next start sends what th
   await first.flush();
   const section = first.committed()!;
   let atCommit = -1;
+  let endCommit = () => {};
   const killed = await startPush(
     { tagFormat: 'none' },
     {
@@ -62,7 +61,9 @@ test('killed at the commit: no packet had left, and the next start sends what th
       section,
       commit: () => {
         atCommit = sent.length;
-        return new Promise(() => {});
+        return new Promise<void>((resolve) => {
+          endCommit = resolve;
+        });
       },
     },
   );
@@ -75,6 +76,7 @@ test('killed at the commit: no packet had left, and the next start sends what th
   next.show([count('a', 9)]);
   await next.flush();
   expect(sent).toEqual(['a:5|c', 'a:4|c']);
+  endCommit();
 });
 
 test('killed between commit and packets: that delta is lost, none comes twice', async () => {

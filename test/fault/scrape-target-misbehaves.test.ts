@@ -180,14 +180,12 @@ test('a target that accepts and never shakes hands: the next scrape connects ane
     clock.advance(5000);
     expect(await result).toMatchObject({ ok: false, reason: 'too_slow' });
   }
-  await scraped.stop();
 });
 
 test('a target that speaks another protocol', async () => {
   const port = await servingBare((socket) => socket.end('220 mail.example.org ESMTP\r\n'));
   const scraped = await openScrape({ url: `http://127.0.0.1:${port}/metrics` }, manualClock());
   expect(await scraped.scrape.scrapeNow()).toMatchObject({ ok: false, reason: 'failed' });
-  await scraped.stop();
 });
 
 const accepted: Record<string, Record<string, string>> = {

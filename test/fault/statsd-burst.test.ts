@@ -52,6 +52,5 @@ describe.runIf(process.platform === 'linux')('a burst of ten times the usual rat
     const { datagrams } = open.statsd.status();
     expect(datagrams + open.kernelDrops.total).toBe(sent);
     expect(open.shown()).toEqual({ 'counter burst.requests{"operation":"GetShard"}': datagrams * lines });
-    await open.stop();
   });
 });

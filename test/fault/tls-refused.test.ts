@@ -56,7 +56,6 @@ describe.each(Object.entries(refusals))('%s', (_, [open, what]) => {
     const opened = await openScrape({ url: await urlOf(), tls: { caFile: ours.cert } }, manualClock());
     expect(await opened.scrape.scrapeNow()).toMatchObject({ ok: false });
     expect(opened.scrape.status().lastFailure?.what).toEqual(telling(what));
-    await opened.stop();
   });
 
   test('the text of a hosted report says what to do', async () => {
@@ -64,6 +63,5 @@ describe.each(Object.entries(refusals))('%s', (_, [open, what]) => {
     await bed.tick();
     await until('the report fails', () => bed.told.size > 0);
     expect([...bed.told]).toEqual([telling(what)]);
-    await bed.stop();
   });
 });

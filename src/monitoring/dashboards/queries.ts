@@ -125,7 +125,7 @@ export function queriesFor({ prefix, jobs, matchers }: QueryOptions, choices: re
     quantile: (q: number, metric: string, by = '') =>
       `histogram_quantile(${q}, sum by (${level(by)}, le) (rate(${s(part(metric, 'bucket'))}${interval})))`,
     /** The observations of a histogram per second. */
-    observations: (metric: string, by = '') => rate(part(metric, 'count'), by),
+    observations: (metric: string) => rate(part(metric, 'count')),
     /** The distribution over all chosen clusters. */
     distribution: (metric: string) => `sum by (le) (rate(${s(part(metric, 'bucket'))}${interval}))`,
     /** The maximum of a gauge in the shown range. */

@@ -15,12 +15,12 @@ const unpackers: readonly (readonly [Buffer, readonly string[]])[] = [
 ];
 
 /** The first bytes of a file. Throws CannotLook if it cannot be read. */
-export function headOf(path: string, bytes = 16): Buffer {
-  const head = Buffer.alloc(bytes);
+export function headOf(path: string): Buffer {
+  const head = Buffer.alloc(16);
   let fd: number | undefined;
   try {
     fd = openSync(path, 'r');
-    return head.subarray(0, readSync(fd, head, 0, bytes, 0));
+    return head.subarray(0, readSync(fd, head, 0, head.length, 0));
   } catch (thrown) {
     throw cannotRead(path, thrown);
   } finally {

@@ -98,7 +98,6 @@ async function live(directory: string, target: Aggregator, clock: Clock & { adva
 test('log counts and a histogram over two restarts: the deltas add up, none twice', async () => {
   const directory = newFolder();
   const target = await aggregator();
-  atTestEnd(() => target.close());
   const clock = manualClock();
 
   const first = await live(directory, target, clock);
@@ -148,7 +147,6 @@ test('log counts and a histogram over two restarts: the deltas add up, none twic
 
 test('the socket keeps no process alive', async () => {
   const target = await aggregator();
-  atTestEnd(() => target.close());
   const ours = () => process.getActiveResourcesInfo().filter((kind) => kind === 'UDPWrap').length;
   const before = ours();
   expect(before).toBeGreaterThan(0);

@@ -24,8 +24,8 @@ const away = failure({ reason: 'refused', cause: 'receiver' });
 /** Limits of requests to a receiver and to the queue: an endless loop becomes a failure of the test. */
 const [mostRequests, mostPeeks] = [4000, 40_000];
 
-/** A delivery between a queue and a receiver that answers with `answer`; `random` is used by the backoff. */
-function deliver(batches: readonly number[][], answer: (values: readonly number[]) => Answer, random = 0.5) {
+/** A delivery between a queue and a receiver that answers with `answer`. */
+function deliver(batches: readonly number[][], answer: (values: readonly number[]) => Answer) {
   const clock = manualClock();
   const queued = batches.map((values) => ({ batch: batchOf(values), entry: {} }) as unknown as QueuedBatch);
   const requests: (readonly number[])[] = [];
@@ -76,7 +76,7 @@ function deliver(batches: readonly number[][], answer: (values: readonly number[
         return 'split';
       },
     },
-    backoff: createBackoff(() => random),
+    backoff: createBackoff(() => 0.5),
     clock,
     drops: { count: (_, reason, points) => void drops.push([reason, points]) },
   });
@@ -92,8 +92,8 @@ function deliver(batches: readonly number[][], answer: (values: readonly number[
 }
 
 /** Lets everything happen that needs no time. */
-async function settled(turns = 20): Promise<void> {
-  for (let turn = 0; turn < turns; turn++) await nextTurn();
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await nextTurn();
 }
 
 /** Lets time pass whenever nothing else happens, until `done`; returns how long the waits were. */

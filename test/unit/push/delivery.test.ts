@@ -87,7 +87,6 @@ test('a refusal tells of the datagram before it, whose lines are counted once', 
   net.sockets[0]!.emit('error', systemError('ECONNREFUSED'));
   expect(Object.fromEntries(rig.dropped)).toEqual({ send_failed: 3 });
   expect(rig.failures).toEqual(['refused', 'refused', 'unreachable', 'refused']);
-  await rig.stop();
 });
 
 test('after a failure the other datagrams of a flush are not sent, and their gauges are lost', async () => {
@@ -99,7 +98,6 @@ test('after a failure the other datagrams of a flush are not sent, and their gau
   expect([net.sent, Object.fromEntries(rig.dropped)]).toEqual([[], { send_failed: 2 }]);
   await rig.flush();
   expect(net.sent).toEqual(['a:1|c', 'b:1|c', 'g:1|g', 'h:1|g']);
-  await rig.stop();
 });
 
 test('increases are committed before they are sent, gauges are not; if that fails, all stay owed', async () => {
@@ -123,7 +121,6 @@ test('increases are committed before they are sent, gauges are not; if that fail
   expect(net.sent).toEqual(['g:1|g', 'a:1|c\ng:1|g']);
   expect(rig.failures).toEqual(['no_view']);
   expect(Object.fromEntries(rig.dropped)).toEqual({ send_failed: 1 });
-  await rig.stop();
 });
 
 test('the first failure is logged, and the recovery after two flushes, once', async () => {
@@ -138,7 +135,6 @@ test('the first failure is logged, and the recovery after two flushes, once', as
   expect(await flush(undefined, undefined, undefined)).toEqual([]);
   expect(await flush('ENOBUFS', undefined, 'ENOBUFS', undefined)).toEqual(['push failed']);
   expect(await flush(undefined, undefined)).toEqual(['push failed', 'push works again']);
-  await rig.stop();
 });
 
 test('a name is looked up again after 10 s, and its socket stays while one of its addresses does', async () => {
@@ -161,7 +157,6 @@ test('a name is looked up again after 10 s, and its socket stays while one of it
   net.found = [];
   expect(await flushes(10)).toEqual([4, ['udp4 10.0.0.1', 'udp6 2001:db8::1']]);
   expect(rig.failures).toEqual(['resolve']);
-  await rig.stop();
 });
 
 test('an address is not looked up; a socket that cannot be connected is closed, and the next flush tries again', async () => {
@@ -178,7 +173,6 @@ test('an address is not looked up; a socket that cannot be connected is closed, 
     ['udp6', 0],
   ]);
   expect([rig.failures, net.sent]).toEqual([['failed'], ['g:1|g']]);
-  await rig.stop();
 });
 
 test('each flush is a span with its lines, their bytes and its failure', async () => {
@@ -208,5 +202,4 @@ test('each flush is a span with its lines, their bytes and its failure', async (
     ['deliver', of(2, 12), { 'svc.failure.reason': 'no_buffers' }, 'send ENOBUFS'],
     ['deliver', of(2, 12)],
   ]);
-  await rig.stop();
 });

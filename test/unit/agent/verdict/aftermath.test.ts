@@ -215,8 +215,8 @@ test('what a consequence explains is as much a rest of the cause that is over as
 });
 
 describe('the rate of a short outage, which exceeds its limit only after it', () => {
-  const ids = (judge: Judge, seconds: number, since: number, of = 'history') => {
-    const exceeded = [{ ...errors(10, undefined, of), since: atOf(since) }];
+  const ids = (judge: Judge, seconds: number, since: number) => {
+    const exceeded = [errors(since)];
     const { level, problems } = look(judge, seconds, { probes: [store(seconds, false)], exceeded }).verdict;
     return [level, ...problems.map(({ id }) => id)];
   };

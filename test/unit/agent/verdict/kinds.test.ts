@@ -23,9 +23,9 @@ const check = (name: string, severity: string) =>
     details: { checks: [{ check: name, holds: false, found: 'bad', severity, set: 'good' }], schema: '1' },
   }) as never;
 
-const exceeding =
-  (kind: KindOfProblem, about: Exceeded['about'], value = '9 of them') =>
-  (): Facts => ({ exceeded: [{ kind, about, value, usual: '1', limit: '5', since: beganAt }] });
+const exceeding = (kind: KindOfProblem, about: Exceeded['about']) => (): Facts => ({
+  exceeded: [{ kind, about, value: '9 of them', usual: '1', limit: '5', since: beganAt }],
+});
 
 const logFault =
   (kind: LogFaultReport['kind'], more: Partial<LogFaultReport> = {}) =>

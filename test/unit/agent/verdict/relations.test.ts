@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Exceeded, ProbeStatus, StatusFacts } from '../../../../src/agent/report.ts';
+import type { Exceeded, StatusFacts } from '../../../../src/agent/report.ts';
 import { createServiceReadings } from '../../../../src/agent/verdict/readings.ts';
 import { probeStatusOf, statusReportOf } from '../../../status-report.ts';
 
@@ -10,9 +10,9 @@ const exceeded = (kind: string, about: Record<string, string>): Exceeded => ({
   ...{ kind, about, value: '9', limit: '1', since: began },
 });
 type Name = Parameters<typeof probeStatusOf>[0];
-const down = (name: Name, reason = 'refused', more: Partial<ProbeStatus> = {}) =>
-  probeStatusOf(name, { ...last, reason, msg: 'x' } as never, { since: began, ...more });
-const up = (name: Name, more: Partial<ProbeStatus> = {}) => probeStatusOf(name, last, more);
+const down = (name: Name, reason = 'refused') =>
+  probeStatusOf(name, { ...last, reason, msg: 'x' } as never, { since: began });
+const up = (name: Name) => probeStatusOf(name, last);
 const unscraped = (service: string, reason: 'refused' | 'status') => ({
   ...{ service, url: 'http://h/metrics', up: false, lastTakenMs: Date.parse(began) },
   ...{ lastFailure: { reason, what: 'no', atMs: Date.parse(began) }, failures: {} },

@@ -9,8 +9,8 @@ const health = (url: string) => ({
   failureThreshold: 3,
   successThreshold: 2,
 });
-const plan = (url: string, selected = true) =>
-  planHealth({ services: [{ name: 'history', selected, health: health(url) }] });
+const plan = (url: string) =>
+  planHealth({ services: [{ name: 'history', selected: true, health: health(url) }] });
 
 test('a row for each selected service with an endpoint', () => {
   const services = [
