@@ -84,6 +84,8 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
     await server.query('INSERT INTO executions VALUES (0)');
     // Its record is behind the commit, and states when the checkpoint began, in whole seconds.
     await server.query('CHECKPOINT');
+    await server.query('SELECT pg_switch_wal()');
+    await server.query('CHECKPOINT');
     await server.archiveWal();
     names = readdirSync(archive).sort();
     expect(names.length).toBeGreaterThan(6);
@@ -101,6 +103,7 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
   testOnce('each shows its newest commit, as pg_waldump prints it', async () => {
     const { contents } = await verify(archive, 'wal', names);
     let shown = 0;
+    let newestMs = 0;
     for (const name of names) {
       const { stdout } = spawnSync(
         join(postgresPrograms, 'pg_waldump'),
@@ -112,11 +115,11 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
         },
       );
       const last = [...stdout.matchAll(/desc: COMMIT (\S+ \S+) UTC/g)].at(-1)?.[1];
-      if (last === undefined) continue;
+      if (last === undefined && contents[name]!.newestMs === undefined) continue;
       shown += 1;
-      expect(contents[name]!.newestMs).toBeGreaterThanOrEqual(
-        Math.floor(Date.parse(`${last.replace(' ', 'T')}Z`)),
-      );
+      // A segment with a checkpoint alone says nothing about a time before the commits in the segments before it.
+      if (last !== undefined) newestMs = Math.floor(Date.parse(`${last.replace(' ', 'T')}Z`));
+      expect(contents[name]!.newestMs).toBeGreaterThanOrEqual(newestMs);
     }
     expect(shown).toBeGreaterThan(0);
   });

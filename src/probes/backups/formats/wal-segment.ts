@@ -51,6 +51,8 @@ interface OpenRecord {
 
 /** What the next segment begins with, as JSON. `open` is missing if no record continues. */
 export interface WalRemainder {
+  /** The newest time so far, ms since the epoch. */
+  newestMs?: number;
   /** The record that continues. Its bytes are in base64. */
   open?: { header: string; data: string; missing: number; crc: number };
 }
@@ -160,7 +162,7 @@ function createRecordReader(
     if (crc !== record.header.readUInt32LE(crcAt)) throw new Error(`the record before ${lsn(at)} is damaged`);
     isSwitched =
       record.header[managerAt] === resourceManagerXlog && (record.header[infoAt]! & 0xf0) === switchRecord;
-    newestMs = newestAfter(record, magic, newestMs);
+    newestMs = timeOf(record, magic, newestMs ?? remainder?.newestMs) ?? newestMs;
     const mark = onMark && markIn(record, at);
     if (mark) onMark(mark);
     open = undefined;
@@ -176,9 +178,14 @@ function createRecordReader(
     },
     get remainder(): WalRemainder | undefined {
       if (unknownRest > 0) return undefined;
-      if (open === undefined) return {};
+      const knownMs = newestMs ?? remainder?.newestMs;
+      const known = knownMs !== undefined && { newestMs: knownMs };
+      if (open === undefined) return { ...known };
       const { header, data, ...rest } = open;
-      return { open: { header: header.toString('base64'), data: data.toString('base64'), ...rest } };
+      return {
+        ...known,
+        open: { header: header.toString('base64'), data: data.toString('base64'), ...rest },
+      };
     },
     /** Reads the header of a page at `offset`, which says what continues in the page. Throws if that is not the open record. */
     beginPage(header: PageHeader, offset: number) {
@@ -256,23 +263,23 @@ function opened(remainder: WalRemainder | undefined): OpenRecord | undefined {
 const epochMs = Date.UTC(2000, 0, 1);
 
 /**
- * The newest time that the log shows with this record, ms: the time of a commit, or of the beginning of a checkpoint. The record
- * of a checkpoint is written at its end, behind commits that are newer than its beginning.
+ * The newest time that the log shows with this record, ms; undefined for other records than those of commits and checkpoints. A
+ * checkpoint states when it began, and its record is behind commits that are newer. `beforeMs`: the newest time before the record.
  */
-function newestAfter(
+function timeOf(
   { header, data }: OpenRecord,
   magic: number,
-  newestMs: number | undefined,
+  beforeMs: number | undefined,
 ): number | undefined {
   const [info, manager] = [header[infoAt]!, header[managerAt]!];
   const isCommit = manager === resourceManagerXact && commitRecords.includes(info & commitOperation);
   const isCheckpoint =
     magic >= magicOf12 && manager === resourceManagerXlog && checkpointRecords.includes(info & 0xf0);
   const main = isCommit || isCheckpoint ? mainData(data) : undefined;
-  if (main === undefined || main.length < (isCommit ? 8 : checkpointTimeAt + 8)) return newestMs;
+  if (main === undefined || main.length < (isCommit ? 8 : checkpointTimeAt + 8)) return undefined;
   if (isCommit) return epochMs + Math.floor(Number(main.readBigInt64LE(0)) / 1000);
   const beganMs = Number(main.readBigInt64LE(checkpointTimeAt)) * 1000;
-  return Math.max(beganMs, newestMs ?? beganMs);
+  return Math.max(beganMs, beforeMs ?? beganMs);
 }
 
 /**
