@@ -1,5 +1,6 @@
 import { planBackups } from '../src/probes/backups/backups.ts';
-import type { BackupOptions, BackupSource } from '../src/probes/backups/block.ts';
+import type { BackupOptions } from '../src/probes/backups/block.ts';
+import type { BackupSource } from '../src/probes/backups/source-blocks.ts';
 import { verifyBackup } from '../src/probes/backups/verify.ts';
 import type { Finding, ProbeDeps, ProbeRow } from '../src/probes/probe.ts';
 import type { StoreOptions } from '../src/probes/stores/store-options.ts';

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { withReadings } from '../src/agent/admin/status.ts';
+import { withReadings } from '../src/agent/admin/families.ts';
 import type { Rows } from '../src/agent/verdict/collected.ts';
 import { createRegistry, type Registry } from '../src/core/registry.ts';
 import type { VocabularyDetector } from '../src/core/vocabulary-detector.ts';

@@ -1,6 +1,6 @@
+import { createHealth } from '../src/agent/admin/health.ts';
 import { pageRoutes } from '../src/agent/admin/page-routes.ts';
 import { healthRoutes, routesOfHost, type StatusSources, statusRoutes } from '../src/agent/admin/routes.ts';
-import { createHealth } from '../src/agent/admin/status.ts';
 import type { StatusReport } from '../src/agent/report.ts';
 import { systemClock } from '../src/core/clock.ts';
 import type { Clock } from '../src/core/ports.ts';

@@ -3,7 +3,7 @@ import { AgentError, faultLine } from '../core/errors.ts';
 import type { Clock, Drops } from '../core/ports.ts';
 import { createRegistry } from '../core/registry.ts';
 import { createListener, createListeners } from '../reporters/listen/listener.ts';
-import { createHealth } from './admin/status.ts';
+import { createHealth } from './admin/health.ts';
 import type { Loaded, LogOptions, ReadyConfig } from './config/types.ts';
 import { createEventLoopDelays } from './event-loop-lag.ts';
 import { memoryWarnings, registrySettings } from './intakes.ts';

@@ -5,6 +5,7 @@ import type { Route, Routes } from '../reporters/listen/http.ts';
 import type { Listener, Listeners } from '../reporters/listen/listener.ts';
 import { createPull, metricsRoutes, type PullDeps } from '../reporters/pull/pull.ts';
 import { eventRoutes, heartbeatRoutes } from './admin/announcements.ts';
+import type { Health } from './admin/health.ts';
 import { pageRoutes } from './admin/page-routes.ts';
 import {
   healthRoutes,
@@ -14,7 +15,6 @@ import {
   type StatusSources,
   statusRoutes,
 } from './admin/routes.ts';
-import type { Health } from './admin/status.ts';
 import { type AgentConfig, blocksOf } from './config/types.ts';
 import type { BoundListener, Change } from './report.ts';
 

@@ -1,5 +1,5 @@
-import type { Translate } from './intake.ts';
 import type { Kind } from './model.ts';
+import type { Translate } from './resolver.ts';
 import { createTwinChoice, type TwinChoice } from './twins.ts';
 import type { Sender, Vocabulary } from './vocabulary.ts';
 

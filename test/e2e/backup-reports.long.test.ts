@@ -12,8 +12,9 @@ import {
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { archivesOf, drillName, planBackups } from '../../src/probes/backups/backups.ts';
-import type { BackupOptions, BackupSource } from '../../src/probes/backups/block.ts';
+import type { BackupOptions } from '../../src/probes/backups/block.ts';
 import { journalPath, recordRun } from '../../src/probes/backups/journal.ts';
+import type { BackupSource } from '../../src/probes/backups/source-blocks.ts';
 import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import { planStores } from '../../src/probes/stores/stores.ts';
 import { backupOptions, openProbes, recoveryOf } from '../backup-probes.ts';

@@ -11,7 +11,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { BackupOptions, BackupSource } from '../../src/probes/backups/block.ts';
+import type { BackupOptions } from '../../src/probes/backups/block.ts';
+import type { BackupSource } from '../../src/probes/backups/source-blocks.ts';
 import type { Finding } from '../../src/probes/probe.ts';
 import { backupOptions, openBackups, recoveryOf } from '../backup-probes.ts';
 import { type Cassandra, hasCassandra, startCassandra } from '../cassandra.ts';

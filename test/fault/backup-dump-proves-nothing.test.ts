@@ -13,7 +13,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { BackupOptions, BackupSource } from '../../src/probes/backups/block.ts';
+import type { BackupOptions } from '../../src/probes/backups/block.ts';
+import type { BackupSource } from '../../src/probes/backups/source-blocks.ts';
 import { backupOptions, openBackups } from '../backup-probes.ts';
 import { manualClock } from '../clock.ts';
 import {

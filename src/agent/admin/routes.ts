@@ -6,9 +6,10 @@ import type { Routes } from '../../reporters/listen/http.ts';
 import { machineAddresses } from '../config/environment.ts';
 import type { AdminConfig } from '../config/types.ts';
 import type { StatusReport } from '../report.ts';
+import type { Health } from './health.ts';
 import type { History } from './history.ts';
 import type { Live } from './live.ts';
-import { type Health, probeDebug, probeStatus } from './status.ts';
+import { probeDebug, probeStatus } from './status.ts';
 
 const json = { 'content-type': 'application/json; charset=utf-8' };
 

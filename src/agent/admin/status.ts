@@ -1,9 +1,6 @@
 import { statSync } from 'node:fs';
 import { getHeapStatistics } from 'node:v8';
-import type { AgentMetricName } from '../../core/agent-metrics.ts';
-import type { Kind, SeriesView, View } from '../../core/model.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { HealthState } from '../../core/reasons.ts';
 import type { Registry } from '../../core/registry.ts';
 import { toThousandths } from '../../core/text-formats.ts';
 import type { BackupOptions } from '../../probes/backups/block.ts';
@@ -30,46 +27,10 @@ import {
 import type { ReporterStatus } from '../reporters.ts';
 import type { RoleSources } from '../role-sources.ts';
 import type { State } from '../state/state.ts';
-import { familiesRead, type Row, type Rows } from '../verdict/collected.ts';
 import type { ReadingsReport } from '../verdict/readings.ts';
 import type { Judge } from '../verdict/verdict.ts';
-
-/** The spec's health response. */
-interface HealthResponse {
-  ok: boolean;
-  msg: string;
-}
-
-/** The agent's own health; it does not depend on a role, a store, a log or a destination (docs/http-api.md). */
-export interface Health {
-  /** Whether the agent is alive and works: for liveness probes and `svc-agent healthcheck`. */
-  health(): HealthResponse;
-  /** Whether the first positions are committed, so that responses are exact: for readiness probes. */
-  ready(): HealthResponse;
-  enter(state: HealthState): void;
-}
-
-/**
- * `degraded` returns the reason why the state cannot be written. The agent continues without it, so this is reported and is not a
- * failure.
- */
-export function createHealth(degraded: () => string | undefined): Health {
-  let state: HealthState = 'starting';
-  return {
-    health() {
-      if (state === 'stopping') return { ok: false, msg: 'stopping' };
-      const reason = degraded();
-      return {
-        ok: true,
-        msg: reason ? `OK, but the state cannot be written (${reason})` : state === 'ready' ? 'OK' : state,
-      };
-    },
-    ready: () => ({ ok: state === 'ready', msg: state === 'ready' ? 'OK' : state }),
-    enter(next) {
-      state = next;
-    },
-  };
-}
+import { familiesShown, measured, type ReadFamily, type SeriesRow } from './families.ts';
+import type { Health } from './health.ts';
 
 /**
  * The status of a probe with the last failures and the last results, newest first. Details and phases are long, and are left out
@@ -143,46 +104,6 @@ interface ReportDeps {
   changedMs(): number | undefined;
   readings(): ReadingsReport;
   judge: Judge['judge'];
-}
-
-/** The labels by name; `service` is the series' own service. */
-interface SeriesRow {
-  labels: Readonly<Record<string, string>>;
-  service: string;
-  value: number;
-}
-
-/** The families that the status reads. Its view has no others: to view them all takes longer than to read these. */
-const familiesShown = [
-  'svc_agent_dropped_total',
-  'svc_backup_integrity_ok',
-  'svc_backup_last_duration_seconds',
-  'svc_backup_last_failure_timestamp_seconds',
-  'svc_backup_last_size_bytes',
-  'svc_backup_last_success_timestamp_seconds',
-  'svc_backup_offsite_last_success_timestamp_seconds',
-  'svc_backup_recovery_point_timestamp_seconds',
-  'svc_backup_retention_compliant',
-  'svc_domain_active_cluster',
-  'svc_domain_failovers_total',
-  'svc_domain_last_failover_timestamp_seconds',
-  'svc_log_entries_total',
-  'svc_probe_tls_not_after_timestamp_seconds',
-  'svc_replication_lag_seconds',
-  'svc_role_restarts_total',
-] as const satisfies readonly AgentMetricName[];
-
-/** Returns labels and value of each series of a family, as the registry has committed them. */
-type ReadFamily = (family: (typeof familiesShown)[number]) => SeriesRow[];
-
-function measured(view: View): ReadFamily {
-  const families = new Map(view.families.map((family) => [family.name, family]));
-  return (name) =>
-    (families.get(name)?.series ?? []).map((one) => ({
-      labels: Object.fromEntries(one.labels),
-      service: one.service,
-      value: view.numbers(one)[one.at] ?? 0,
-    }));
 }
 
 /** The number of loggers in the status; all others are in the metrics. */
@@ -414,35 +335,4 @@ export function statusReport(config: ReadyConfig, deps: ReportDeps): StatusRepor
   } finally {
     view.release();
   }
-}
-
-/** Calls `use` with the series that the verdict is based on, with their present values in the registry. */
-export function withReadings(registry: Registry, use: (rows: Rows) => void): void {
-  const view = registry.view(undefined, familiesRead);
-  try {
-    const families = new Map(view.families.map((family) => [family.name, family]));
-    use((name) => {
-      const family = families.get(name);
-      if (!family) return [];
-      return family.series.map((series) => rowOf(view, family.kind, series));
-    });
-  } finally {
-    view.release();
-  }
-}
-
-function rowOf(view: View, kind: Kind, series: SeriesView): Row {
-  const { service, at, bounds, hasSum, hasCount } = series;
-  const labels = Object.fromEntries(series.labels);
-  const numbers = view.numbers(series);
-  if (kind !== 'histogram') return { service, labels, value: numbers[at] ?? 0 };
-  const total = at + bounds.length;
-  return {
-    service,
-    labels,
-    // If the sender gives no count, the last bucket has all observations.
-    value: numbers[hasCount ? total + 2 : total] ?? 0,
-    buckets: bounds.map((bound, i) => [Number(bound), numbers[at + i] ?? 0] as const),
-    ...(hasSum && { sum: numbers[total + 1] ?? 0 }),
-  };
 }

@@ -1,8 +1,7 @@
 import { isAbsolute, resolve } from 'node:path';
 import { roles as catalogRoles } from '../../core/catalog.ts';
 import { nearest } from '../../core/errors.ts';
-import type { ClusterGroupOptions } from '../../probes/clusters/block.ts';
-import { agentBlock, type Parsed, type ParsedMetrics } from './blocks.ts';
+import type { Parsed } from './blocks.ts';
 import { crossFaults, warningsOf } from './consistency.ts';
 import {
   defaultInstance,
@@ -15,7 +14,8 @@ import {
   unwritableDirectory,
   unwritableFile,
 } from './environment.ts';
-import { errorWords, issueFaults, misplacedKeys, misplacedNames } from './issues.ts';
+import { fill, parsed } from './fill.ts';
+import { misplacedKeys, misplacedNames } from './issues.ts';
 import { checkLogPaths } from './log-paths.ts';
 import { certificatesUnfit, secretFiles, secretsUnmet } from './secrets.ts';
 import { adviceOn, unwatchedSections } from './service-files/advice.ts';
@@ -36,19 +36,14 @@ import {
   pathText,
   placedFault,
   placeOf,
-  plainValue,
   textAt,
 } from './tree.ts';
 import {
-  type AgentConfig,
   type Discovered,
   type Loaded,
   type LoadRequest,
-  type MetricsConfig,
   type PlacedFault,
-  type ReporterConfig,
   type Scope,
-  type ServiceConfig,
   scopes,
 } from './types.ts';
 import { readYaml } from './yaml.ts';
@@ -283,20 +278,6 @@ function scopeOf(tree: MapNode): Scope {
   return scopes.find((scope) => scope === written) ?? 'host';
 }
 
-/** Parses the tree by the schema. A check of the schema that throws got a value of a type that it does not expect. */
-function parsed(tree: MapNode): { data?: Parsed; faults: PlacedFault[] } {
-  try {
-    const result = agentBlock.safeParse(plainValue(tree), { error: errorWords, jitless: true });
-    return result.success
-      ? { data: result.data, faults: [] }
-      : { faults: issueFaults(result.error.issues, tree) };
-  } catch {
-    const message =
-      'a value that cannot be checked; use texts, numbers, lists and maps as in svc-agent schema';
-    return { faults: [placedFault(tree.place, [], message)] };
-  }
-}
-
 /** Validates the file merged over the discovered settings. If that fails, invalid parts of the service's files are left out. */
 function check(agent: AgentFile, service: ServiceFiles, roles: readonly string[]): CheckedConfig {
   const localHosts = machineAddresses();
@@ -337,102 +318,4 @@ function inOrder(faults: readonly PlacedFault[]): PlacedFault[] {
         (one.place?.column ?? 0) - (other.place?.column ?? 0),
     )
     .filter(({ where, what }) => !seen.has(`${where} ${what}`) && seen.add(`${where} ${what}`));
-}
-
-/** Values that the configuration itself does not contain. */
-interface ConfigContext {
-  /** The validated tree, which has the keys in their order. */
-  tree: MapNode;
-  roles: readonly string[];
-  /** The paths of the service's files, including those of `--service-config`. */
-  serviceConfig: readonly string[];
-  dynamicConfig: string | undefined;
-  /** `currentClusterName` from `agent.yaml`, else from the service's files. */
-  clusterName: string | undefined;
-  instance: string;
-  stateDirectory: string;
-}
-
-/** The configuration from which everything is built. */
-function fill(parsed: Parsed, around: ConfigContext): AgentConfig {
-  const { tree, roles, clusterName } = around;
-  const metrics = metricsConfig(parsed.metrics, clusterName);
-  const adminOff = tree.entries.get('admin')?.node;
-  return {
-    roles,
-    serviceConfig: around.serviceConfig,
-    dynamicConfig: around.dynamicConfig,
-    scope: parsed.scope,
-    instance: parsed.instance || around.instance,
-    stateDirectory: around.stateDirectory,
-    stateFsync: parsed.stateFsync,
-    metrics,
-    services: serviceNames(tree, roles).map((name) =>
-      serviceConfig(name, parsed, roles, metrics.tags.cluster),
-    ),
-    stores: parsed.stores,
-    clusterGroupMetadata: parsed.clusterGroupMetadata && clusterGroup(parsed.clusterGroupMetadata, tree),
-    archival: parsed.archival,
-    domainDefaults: parsed.domainDefaults,
-    domains: parsed.domains,
-    backups: parsed.backups,
-    recovery: parsed.recovery,
-    maintenance: parsed.maintenance,
-    limits: parsed.limits,
-    admin: adminOff?.kind === 'scalar' && adminOff.value === null ? undefined : parsed.admin,
-    log: parsed.log,
-  };
-}
-
-/** Services in the file's order, then roles that only an option or the service's files name. */
-function serviceNames(tree: MapNode, roles: readonly string[]): string[] {
-  return [...new Set([...entriesAt(tree, 'services').map(([name]) => name), ...roles])];
-}
-
-function serviceConfig(
-  name: string,
-  { services }: Parsed,
-  roles: readonly string[],
-  cluster: string | undefined,
-): ServiceConfig {
-  const given = Object.hasOwn(services, name) ? services[name] : undefined;
-  return {
-    vocabulary: 'auto',
-    ...given,
-    name,
-    selected: roles.includes(name),
-    metrics: given?.metrics && metricsConfig(given.metrics, cluster),
-  };
-}
-
-function metricsConfig(block: ParsedMetrics, cluster: string | undefined): MetricsConfig {
-  return {
-    tags:
-      cluster === undefined || Object.hasOwn(block.tags, 'cluster') ? block.tags : { ...block.tags, cluster },
-    prefix: block.prefix,
-    reportingIntervalMs: block.reportingInterval,
-    reporter: reporter(block),
-  };
-}
-
-function reporter({
-  pullmetrics,
-  pushmetrics,
-  hostedmetrics,
-  reportingInterval,
-}: ParsedMetrics): ReporterConfig | undefined {
-  if (pullmetrics) return { kind: 'pullmetrics', options: pullmetrics };
-  if (pushmetrics) {
-    const flushIntervalMs = pushmetrics.flushIntervalMs ?? reportingInterval;
-    return { kind: 'pushmetrics', options: { ...pushmetrics, flushIntervalMs } };
-  }
-  return hostedmetrics && { kind: 'hostedmetrics', options: hostedmetrics };
-}
-
-function clusterGroup(
-  { clusterGroup: byName, ...rest }: NonNullable<Parsed['clusterGroupMetadata']>,
-  tree: MapNode,
-): ClusterGroupOptions {
-  const names = entriesAt(tree, 'clusterGroupMetadata', 'clusterGroup').map(([name]) => name);
-  return { ...rest, clusters: names.map((name) => ({ name, ...byName[name]! })) };
 }

@@ -2,12 +2,12 @@ import { errorText, systemCode } from '../../core/errors.ts';
 import type { BackupType, IntegrityLevel, IntegrityResult } from '../../core/reasons.ts';
 import { ProbeError } from '../probe.ts';
 import type { ArchivedLog } from '../stores/store-report.ts';
-import type { BackupSource, ReportFormat } from './block.ts';
 import type { WalRange } from './formats/manifest.ts';
 import type { BinlogPlace, SegmentContent } from './formats/segments.ts';
 import type { LogRange } from './formats/sstable-statistics.ts';
 import type { WallTime } from './formats/wall-time.ts';
 import type { ArchivedSegments } from './log-chain.ts';
+import type { BackupSource, ReportFormat } from './source-blocks.ts';
 
 /** One recorded run of a backup or of a recovery procedure (journal.ts). */
 export interface RunRecord {
@@ -107,6 +107,10 @@ export interface VerifyAnswer {
   /** When the answer was given, ms since the epoch. */
   atMs?: number;
 }
+
+export const ok = (msg: string, content: BackupContent): VerifyAnswer => ({ result: 'ok', msg, content });
+export const corrupt = (msg: string): VerifyAnswer => ({ result: 'corrupt', msg });
+export const unknown = (msg: string): VerifyAnswer => ({ result: 'unknown', msg });
 
 /** One complete backup. Times are ms since the epoch. */
 export interface Artifact {

@@ -3,7 +3,6 @@ import type { Stats } from 'node:fs';
 import { opendir, readdir, readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
-import type { BackupSource } from './block.ts';
 import {
   type Artifact,
   type BackupMethod,
@@ -16,6 +15,7 @@ import { compressionOf } from './formats/byte-stream.ts';
 import { headOf, readBackupManifest } from './formats/manifest.ts';
 import { pgDumpMagic } from './formats/pgdump.ts';
 import { type RunRecord, startOfRun } from './journal.ts';
+import type { BackupSource } from './source-blocks.ts';
 import { checkpointFiles } from './verify.ts';
 
 type FilesSource = BackupSource & { kind: 'files' };

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ArchivedLog } from '../stores/store-report.ts';
-import type { BackupSource } from './block.ts';
 import {
   type Artifact,
   type Evidence,
@@ -26,6 +25,7 @@ import {
   wholeUntil,
 } from './formats/segments.ts';
 import { type ArchivedSegments, gapIn, type Switch } from './log-chain.ts';
+import type { BackupSource } from './source-blocks.ts';
 
 type SegmentsSource = BackupSource & { kind: 'segments' };
 

@@ -12,9 +12,9 @@ import {
   objectStoreFailure,
 } from '../object-store/object-store.ts';
 import { ProbeError } from '../probe.ts';
-import type { ObjectStoreOptions } from './block.ts';
 import { type Artifact, type Evidence, unlessMissing, unreadable } from './evidence.ts';
 import { measure, statOf, timeOfName } from './files.ts';
+import type { ObjectStoreOptions } from './source-blocks.ts';
 
 export interface OffsiteStanding {
   /** End of the newest backup that has a copy, ms since the epoch. */

@@ -1,14 +1,11 @@
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText, systemCode } from '../../core/errors.ts';
 import type { IntegrityLevel } from '../../core/reasons.ts';
-import { excerpt } from '../probe.ts';
-import type { ReportFormat } from './block.ts';
 import { readSnapshots, snapshotFault } from './cassandra-backups.ts';
 import { filesOfFlush, flushFault } from './cassandra-incrementals.ts';
-import type { BackupContent, Verifiable, VerifyAnswer } from './evidence.ts';
+import { type BackupContent, corrupt, ok, unknown, type Verifiable, type VerifyAnswer } from './evidence.ts';
 import {
   type Compression,
   compressionOf,
@@ -33,6 +30,7 @@ import type { SegmentsToVerify } from './formats/segments.ts';
 import { joined, type LogRange } from './formats/sstable-statistics.ts';
 import { UnknownFormat } from './formats/wal-segment.ts';
 import { isSqlDump, readSqlDump } from './sql-dump.ts';
+import { verifyByTool } from './verify-by-tool.ts';
 
 /** A request to the verifying process, as JSON. */
 export interface VerifyRequest extends Verifiable {
@@ -68,10 +66,6 @@ export async function bytesToRead(request: VerifyRequest): Promise<number> {
     return 0;
   }
 }
-
-const ok = (msg: string, content: BackupContent): VerifyAnswer => ({ result: 'ok', msg, content });
-const corrupt = (msg: string): VerifyAnswer => ({ result: 'corrupt', msg });
-const unknown = (msg: string): VerifyAnswer => ({ result: 'unknown', msg });
 
 /**
  * Verifies one backup. `header`: the backup has the beginning of its format, and a directory has every file of its manifest.
@@ -343,83 +337,4 @@ async function verifyPhysical(
   const { files, pages, unverified } = await verifyInnodbFiles(path, pace);
   if (unverified !== undefined) return unknown(unverified);
   return ok(`${pages} pages in ${files} files of InnoDB match their checksums`, content);
-}
-
-interface Ended {
-  status: number;
-  stdout: string;
-  stderr: string;
-}
-
-const maxOutputBytes = 16 << 20;
-const shownBytes = 300;
-
-/**
- * Makes a tool verify one of its backups. Throws if the tool could not, for example because its repository is locked: then
- * nothing is known about the backup.
- */
-async function verifyByTool(
-  id: string,
-  { format, argv }: NonNullable<Verifiable['tool']>,
-): Promise<VerifyAnswer> {
-  const ended = await run(argv);
-  const answer = answersOf[format](id, ended);
-  if (answer) return answer;
-  const said = excerpt(`${ended.stderr}${ended.stdout}`, shownBytes);
-  throw new Error(`${argv[0]}: exit status ${ended.status}: ${said}`);
-}
-
-/**
- * Runs a program in the process group of the verifying process, so that it ends with that process and has its priority. Throws if
- * it cannot be started, or is killed.
- */
-function run([program = '', ...args]: readonly string[]): Promise<Ended> {
-  return new Promise((resolve, reject) => {
-    execFile(program, args, { maxBuffer: maxOutputBytes }, (thrown, stdout, stderr) => {
-      if (thrown && typeof thrown.code !== 'number') reject(thrown);
-      else resolve({ status: Number(thrown?.code ?? 0), stdout, stderr });
-    });
-  });
-}
-
-/** The answer that the output of a tool means; undefined if the tool could not verify the backup. */
-type AnswerOf = (id: string, ended: Ended) => VerifyAnswer | undefined;
-
-const answersOf: Readonly<Record<ReportFormat, AnswerOf>> = {
-  pgbackrest: pgBackRestAnswer,
-  barman: barmanAnswer,
-  walg: statusAnswer,
-  json: statusAnswer,
-};
-
-/**
- * The answer of `pgbackrest verify --output=text --verbose`, which reads the whole repository, ends with status 0 whatever it
- * finds, and lists the existing backups.
- */
-function pgBackRestAnswer(id: string, { status, stdout }: Ended): VerifyAnswer | undefined {
-  if (status !== 0) return undefined;
-  const listed = [...stdout.matchAll(/^ *backup: (\S+), status: (.+)$/gm)];
-  const found = listed.find(([, label]) => label === id)?.[2];
-  if (found?.startsWith('valid')) return ok(`pgbackrest verify: ${found}`, {});
-  if (found !== undefined) return { result: 'corrupt', msg: `pgbackrest verify: ${found}` };
-  // Without --verbose only backups with a fault are listed.
-  if (/total WAL checked/.test(stdout) || listed.some(([, , what]) => what!.startsWith('valid')))
-    return { result: 'corrupt', msg: `pgbackrest verify does not find ${id} in the repository` };
-  return { result: 'unknown', msg: 'pgbackrest verify lists no backup; add --output=text --verbose' };
-}
-
-/** The answer of `barman verify-backup SERVER ID`, which runs pg_verifybackup. Other errors have the same exit status. */
-function barmanAnswer(_: string, { status, stdout, stderr }: Ended): VerifyAnswer | undefined {
-  if (status === 0) return ok('barman verify-backup found no fault', {});
-  const said = `${stderr}\n${stdout}`;
-  if (!said.includes('verify backup failure')) return undefined;
-  const fault = /pg_verifybackup: error: (.+)/.exec(said)?.[1];
-  return { result: 'corrupt', msg: fault ?? 'barman verify-backup found a fault' };
-}
-
-/** The answer according to the exit status of the user's own program: 0 is good, 1 is damaged. */
-function statusAnswer(_: string, { status, stdout, stderr }: Ended): VerifyAnswer | undefined {
-  if (status === 0) return ok(excerpt(stdout, shownBytes) || 'its tool found no fault', {});
-  if (status !== 1) return undefined;
-  return { result: 'corrupt', msg: excerpt(stderr || stdout, shownBytes) || 'its tool found a fault' };
 }

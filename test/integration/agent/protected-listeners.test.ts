@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, test } from 'vitest';
-import { createHealth } from '../../../src/agent/admin/status.ts';
+import { createHealth } from '../../../src/agent/admin/health.ts';
 import { healthcheck, status } from '../../../src/agent/cli/status.ts';
 import { loadConfig } from '../../../src/agent/config/load.ts';
 import { bindEndpoints, type Endpoints, type EndpointsDeps } from '../../../src/agent/endpoints.ts';

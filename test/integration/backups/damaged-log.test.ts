@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { drillName } from '../../../src/probes/backups/backups.ts';
-import type { BackupSource } from '../../../src/probes/backups/block.ts';
 import { journalPath, recordRun } from '../../../src/probes/backups/journal.ts';
+import type { BackupSource } from '../../../src/probes/backups/source-blocks.ts';
 import { backupOptions, openBackups } from '../../backup-probes.ts';
 import { manualClock } from '../../clock.ts';
 import {

@@ -2,10 +2,11 @@ import { chmodSync, copyFileSync, linkSync, mkdirSync, rmSync, utimesSync, write
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import { planBackups } from '../../../src/probes/backups/backups.ts';
-import type { BackupOptions, BackupSource } from '../../../src/probes/backups/block.ts';
+import type { BackupOptions } from '../../../src/probes/backups/block.ts';
 import { listBackupDirectory, readFiles } from '../../../src/probes/backups/files.ts';
 import type { SegmentReadings } from '../../../src/probes/backups/formats/segment-readings.ts';
 import { readSegments } from '../../../src/probes/backups/log-evidence.ts';
+import type { BackupSource } from '../../../src/probes/backups/source-blocks.ts';
 import type { ProbeRow } from '../../../src/probes/probe.ts';
 import { backupOptions } from '../../backup-probes.ts';
 import { manualClock } from '../../clock.ts';

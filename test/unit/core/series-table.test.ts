@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createTable, readTable } from '../../../src/core/durable-store.ts';
+import { createTable, readTable } from '../../../src/core/durable-table.ts';
 import { AgentError } from '../../../src/core/errors.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { BackupType, IntegrityLevel } from '../../../../src/core/reasons.ts';
-import type { ReportFormat } from '../../../../src/probes/backups/block.ts';
 import { forEntry, withArchive } from '../../../../src/probes/backups/evidence.ts';
 import { parseCheckpoints, timeOfName } from '../../../../src/probes/backups/files.ts';
+import type { ReportFormat } from '../../../../src/probes/backups/source-blocks.ts';
 import { parseReport as parseAt } from '../../../../src/probes/backups/tool-reports.ts';
 import type { ArchivedLog } from '../../../../src/probes/stores/store-report.ts';
 

@@ -1,9 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import {
-  checksumCheck,
-  type PostgresFacts,
-  postgresChecks,
-} from '../../../../src/probes/stores/postgres-checks.ts';
+import { checksumCheck, postgresChecks } from '../../../../src/probes/stores/postgres-checks.ts';
+import type { PostgresFacts } from '../../../../src/probes/stores/postgres-facts.ts';
 
 const hidden = { unknown: 'permission denied (42501)' };
 const mebibyte = 1024 * 1024;

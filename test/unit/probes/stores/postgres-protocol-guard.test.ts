@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createProtocolGuard } from '../../../../src/probes/stores/postgres-connection.ts';
+import { createProtocolGuard } from '../../../../src/probes/stores/postgres-protocol-guard.ts';
 
 function message(letter: string, body: Buffer): Buffer {
   const head = Buffer.alloc(5);
