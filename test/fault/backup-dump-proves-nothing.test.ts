@@ -3,13 +3,11 @@ import {
   copyFileSync,
   mkdtempSync,
   readFileSync,
-  rmSync,
   symlinkSync,
   truncateSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -17,6 +15,7 @@ import type { BackupOptions } from '../../src/probes/backups/block.ts';
 import type { BackupSource } from '../../src/probes/backups/source-blocks.ts';
 import { backupOptions, openBackups } from '../backup-probes.ts';
 import { manualClock } from '../clock.ts';
+import { newFolder } from '../folder.ts';
 import {
   asPostgres,
   connectionTo,
@@ -46,7 +45,7 @@ interface Circumstances {
 describe.skipIf(!hasPostgres)('a dump that is not what its file looks like', () => {
   let server: Postgres;
   let folder: string;
-  const place = mkdtempSync(join(tmpdir(), 'svc-agent-proof-'));
+  const place = newFolder(afterAll);
   const dump = (name: string, database: string, ...args: string[]) => {
     const path = join(place, name);
     const connection = connectionTo(server);
@@ -74,10 +73,7 @@ describe.skipIf(!hasPostgres)('a dump that is not what its file looks like', () 
     write('without', '--exclude-table-data=executions', 'svc');
     dump('plain', 'svc', '-Fp');
   });
-  afterAll(async () => {
-    await server?.stop();
-    for (const path of [place, folder]) if (path) rmSync(path, { recursive: true, force: true });
-  });
+  afterAll(() => server?.stop());
 
   /** What the agent says about a directory with only this file, this long after the dumps were made. */
   async function said(

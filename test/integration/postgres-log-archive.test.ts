@@ -1,5 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { archivesOf, planBackups } from '../../src/probes/backups/backups.ts';
@@ -7,6 +6,7 @@ import { verifyBackup } from '../../src/probes/backups/verify.ts';
 import { planStores } from '../../src/probes/stores/stores.ts';
 import { backupOptions, openProbes } from '../backup-probes.ts';
 import { manualClock } from '../clock.ts';
+import { newFolder } from '../folder.ts';
 import { hasPostgres, type Postgres, startArchiving } from '../postgres.ts';
 import { checksOf, gauge, storeOn } from '../store-probe.ts';
 import { pollUntil } from '../until.ts';
@@ -24,21 +24,17 @@ const log = (store: string, directory: string) =>
 
 describe.skipIf(!hasPostgres)('the archive of a real PostgreSQL', () => {
   let server: Postgres;
-  let folder: string;
   let archive: string;
-  const state = mkdtempSync(join(tmpdir(), 'svc-agent-state-'));
+  const state = newFolder(afterAll);
   const clock = manualClock(Date.now() + 1000);
 
   beforeAll(async () => {
-    ({ folder, archive, server } = await startArchiving({
+    ({ archive, server } = await startArchiving({
       settings: ['archive_timeout=1', 'checkpoint_timeout=30s'],
     }));
     await server.query('CREATE TABLE executions (id int)');
   });
-  afterAll(async () => {
-    await server?.stop();
-    for (const path of [state, folder]) if (path) rmSync(path, { recursive: true, force: true });
-  });
+  afterAll(() => server?.stop());
 
   /** Opens the store's probe, and the backup's probe, which sees the last finding of the store's probe. */
   const open = async () => {

@@ -1,5 +1,4 @@
-import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { drillName } from '../../../src/probes/backups/backups.ts';
@@ -7,6 +6,7 @@ import { journalPath, recordRun } from '../../../src/probes/backups/journal.ts';
 import type { BackupSource } from '../../../src/probes/backups/source-blocks.ts';
 import { backupOptions, openBackups } from '../../backup-probes.ts';
 import { manualClock } from '../../clock.ts';
+import { newFolder } from '../../folder.ts';
 import {
   connectionTo,
   copyInto,
@@ -31,7 +31,7 @@ describe.skipIf(!hasPostgres)('a byte flipped in the archived log of a real Post
   let archive: string;
   let probes: Awaited<ReturnType<typeof openBackups>>;
   const clock = manualClock(Date.now());
-  const state = mkdtempSync(join(tmpdir(), 'svc-agent-state-'));
+  const state = newFolder(afterAll);
 
   const segments = () =>
     readdirSync(archive)
@@ -94,7 +94,6 @@ describe.skipIf(!hasPostgres)('a byte flipped in the archived log of a real Post
   afterAll(async () => {
     await probes?.close();
     await server?.stop();
-    for (const path of [state, folder]) if (path) rmSync(path, { recursive: true, force: true });
   });
 
   test('it is found, told by its own reason, counted once, and recovery is not ready any more', async () => {

@@ -3,7 +3,6 @@ import {
   copyFileSync,
   cpSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -11,7 +10,6 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -66,12 +64,11 @@ const succeeds = (run: () => unknown) => {
 describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
   let server: Postgres;
   let archive: string;
-  let folder: string;
   let names: string[];
-  const scratch = mkdtempSync(join(tmpdir(), 'svc-agent-wal-'));
+  const scratch = newFolder(afterAll);
 
   beforeAll(async () => {
-    ({ folder, archive, server } = await startArchiving({
+    ({ archive, server } = await startArchiving({
       initdb: ['--wal-segsize=1'],
       settings: ['min_wal_size=2MB', 'max_wal_size=64MB'],
     }));
@@ -90,10 +87,7 @@ describe.skipIf(!hasPostgres)('archived WAL of a real PostgreSQL', () => {
     names = readdirSync(archive).sort();
     expect(names.length).toBeGreaterThan(6);
   });
-  afterAll(async () => {
-    await server?.stop();
-    for (const path of [folder, scratch]) if (path) rmSync(path, { recursive: true, force: true });
-  });
+  afterAll(() => server?.stop());
 
   testOnce('is good, together and one by one', async () => {
     expect(await verify(archive, 'wal', names)).toMatchObject({ result: 'ok' });

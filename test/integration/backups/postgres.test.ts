@@ -2,16 +2,13 @@ import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
   cpSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   truncateSync,
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { VerifyAnswer } from '../../../src/probes/backups/evidence.ts';
@@ -20,6 +17,7 @@ import { replayWal } from '../../../src/probes/backups/log-chain.ts';
 import { verifyBackup } from '../../../src/probes/backups/verify.ts';
 import { readArchive } from '../../archived-log.ts';
 import { flip } from '../../flip.ts';
+import { newFolder } from '../../folder.ts';
 import { connectionTo, hasPostgres, type Postgres, postgresProgram, startArchiving } from '../../postgres.ts';
 
 const levels = { bytesPerSecond: Number.POSITIVE_INFINITY };
@@ -30,7 +28,7 @@ describe.skipIf(!hasPostgres)('backups of a real PostgreSQL', () => {
   let server: Postgres;
   let folder: string;
   let archive: string;
-  const scratch = mkdtempSync(join(tmpdir(), 'svc-agent-backups-'));
+  const scratch = newFolder(afterAll);
   const connection = () => connectionTo(server);
   const copyOf = (path: string, name: string) => {
     const copy = join(scratch, name);
@@ -45,11 +43,7 @@ describe.skipIf(!hasPostgres)('backups of a real PostgreSQL', () => {
     );
     await server.query("SELECT lo_from_bytea(0, decode(repeat('ab', 30000), 'hex'))");
   });
-  afterAll(async () => {
-    await server?.stop();
-    rmSync(scratch, { recursive: true, force: true });
-    if (folder) rmSync(folder, { recursive: true, force: true });
-  });
+  afterAll(() => server?.stop());
 
   const dump = (name: string, ...args: string[]) => {
     const path = join(folder, name);
