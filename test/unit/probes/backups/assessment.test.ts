@@ -573,6 +573,15 @@ describe('the first look at a directory', () => {
   });
 });
 
+test('a backup that ended in the moment of the first look is one from before', () => {
+  const b = assessing();
+  const [first, second] = [ofDay(0), ofDay(1)];
+  b.at(first.endMs, evidence([first]), () => undefined);
+  expect(b.at(second.endMs, evidence([first, second]), () => undefined).ledger.counted).toEqual({
+    [keyOf(first)]: 'success',
+  });
+});
+
 describe('what may be built upon', () => {
   const sizes: [name: string, over: Partial<Artifact>, options: BackupOptions, result: string][] = [
     ['as small as allowed', { sizeBytes: 1 }, { ...full, type: 'log' }, 'success'],
