@@ -75,6 +75,7 @@ describe('datagrams', () => {
     const shown: unknown[] = [];
     const log: Log = { write: (_, msg, fields) => void shown.push([msg, fields?.first]), named: () => log };
     const clock = manualClock();
+    clock.advance(3_600_000);
     open = await openStatsd({ listen: '127.0.0.1:0', receiveBufferBytes: 65_536 }, clock, { log });
     // Linux reports twice the requested size, for its own bookkeeping.
     if (process.platform === 'linux') expect(open.statsd.status().receiveBufferBytes).toBe(65_536);
@@ -183,6 +184,7 @@ describe('streams', () => {
     await Promise.race([once(late, 'close'), once(late, 'end')]);
     late.destroy();
     expect(open.drops).toEqual({ 'statsd/too_many_connections': 1 });
+    expect(open.statsd.status().examples).toEqual({ too_many_connections: 'more than 128 connections' });
     sockets[127]!.write('a:1|c\n');
     await until('the last one that got in is heard', () => open!.statsd.status().lines === 1);
     for (const socket of sockets) socket.destroy();
