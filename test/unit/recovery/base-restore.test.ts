@@ -36,9 +36,13 @@ test.each([
   },
 );
 
-test('without an archive there is nothing to fetch from', () => {
-  const lines = baseRestore(newFolder(), undefined, undefined).join('\n');
-  expect(lines).not.toMatch(/archive|restore_command/);
+test('without an archive there is nothing to fetch from; with one of segments no tool is named', () => {
+  const linesWith = (archive?: string) => baseRestore(newFolder(), archive, undefined).join('\n');
+  expect(linesWith()).not.toMatch(/archive|restore_command/);
+  const archive = newFolder();
+  writeFileSync(join(archive, segment), '');
+  expect(linesWith(archive)).toContain('restore_command = ');
+  expect(linesWith(archive)).not.toContain('the archive of a tool');
 });
 
 test('the archive of a tool is left to the tool', () => {
