@@ -5,10 +5,10 @@
  *   npm run bench -- core
  */
 import { systemClock } from '../src/core/clock.ts';
-import { createDurableStore } from '../src/core/durable-store.ts';
-import type { IntakeOptions } from '../src/core/intake.ts';
-import { createRegistry, type Registry } from '../src/core/registry.ts';
-import { createPageStore } from '../src/core/value-stores.ts';
+import { createDurableStore } from '../src/core/registry/durable-store.ts';
+import type { IntakeOptions } from '../src/core/registry/intake.ts';
+import { createRegistry, type Registry } from '../src/core/registry/registry.ts';
+import { createPageStore } from '../src/core/registry/value-stores.ts';
 import { median } from './figures.ts';
 
 const limits = { seriesPerMetric: 1e6, series: 1e6, forbiddenTags: [], allowValues: [] };

@@ -7,8 +7,8 @@
 
 import { createEncoder, decodeSnapshot } from '../src/agent/state/snapshot.ts';
 import { systemClock } from '../src/core/clock.ts';
-import { createDurableStore, type DurableStore } from '../src/core/durable-store.ts';
-import { createRegistry } from '../src/core/registry.ts';
+import { createDurableStore, type DurableStore } from '../src/core/registry/durable-store.ts';
+import { createRegistry } from '../src/core/registry/registry.ts';
 import { numberAt } from './arguments.ts';
 import { cpuMs, median } from './figures.ts';
 

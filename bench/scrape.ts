@@ -4,10 +4,10 @@
  */
 
 import { systemClock } from '../src/core/clock.ts';
-import { createRefusedLines } from '../src/core/refused-series.ts';
-import { createRegistry } from '../src/core/registry.ts';
+import { createRefusedLines } from '../src/core/registry/refused-series.ts';
+import { createRegistry } from '../src/core/registry/registry.ts';
+import { createPageStore } from '../src/core/registry/value-stores.ts';
 import { createSlice } from '../src/core/slices.ts';
-import { createPageStore } from '../src/core/value-stores.ts';
 import { createVocabularyDetector } from '../src/core/vocabulary-detector.ts';
 import { createRenderer } from '../src/reporters/pull/exposition.ts';
 import { createLineTable } from '../src/sources/scrape/exposition/line-table.ts';

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { withReadings } from '../src/agent/admin/families.ts';
 import type { Rows } from '../src/agent/verdict/collected.ts';
-import { createRegistry, type Registry } from '../src/core/registry.ts';
+import { createRegistry, type Registry } from '../src/core/registry/registry.ts';
 import type { VocabularyDetector } from '../src/core/vocabulary-detector.ts';
 import { type InlineTable, readVocabularies, vocabularyDetectorFor } from '../src/sources/vocabularies.ts';
 import { manualClock } from './clock.ts';

@@ -1,6 +1,6 @@
-import type { IntakeOptions, OpenIntake } from '../src/core/intake.ts';
-import { createRegistry, type Registry, type RegistryOptions } from '../src/core/registry.ts';
-import { createPageStore, type PageStore } from '../src/core/value-stores.ts';
+import type { IntakeOptions, OpenIntake } from '../src/core/registry/intake.ts';
+import { createRegistry, type Registry, type RegistryOptions } from '../src/core/registry/registry.ts';
+import { createPageStore, type PageStore } from '../src/core/registry/value-stores.ts';
 import { type ManualClock, manualClock } from './clock.ts';
 
 export const wideLimits = { seriesPerMetric: 2000, series: 50_000, forbiddenTags: [], allowValues: [] };

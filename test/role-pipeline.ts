@@ -3,7 +3,7 @@ import type { AgentConfig } from '../src/agent/config/types.ts';
 import { createReadSecret } from '../src/agent/read-secret.ts';
 import { createRolePipeline, type RolePipeline } from '../src/agent/role-pipeline.ts';
 import type { Clock } from '../src/core/ports.ts';
-import { createRegistry, type Registry } from '../src/core/registry.ts';
+import { createRegistry, type Registry } from '../src/core/registry/registry.ts';
 import { wideLimits } from './registry.ts';
 import { silentLog } from './statsd.ts';
 import { agentFile } from './unit/config/agent-file.ts';

@@ -1,12 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { beforeEach } from 'vitest';
-import type { IntakeOptions } from '../src/core/intake.ts';
 import type { Gauge, Kind, RawTags, Shape } from '../src/core/model.ts';
 import type { Clock, Drops, Log } from '../src/core/ports.ts';
-import { createRefusedLines } from '../src/core/refused-series.ts';
-import type { Registry } from '../src/core/registry.ts';
+import type { IntakeOptions } from '../src/core/registry/intake.ts';
+import { createRefusedLines } from '../src/core/registry/refused-series.ts';
+import type { Registry } from '../src/core/registry/registry.ts';
+import { createPageStore } from '../src/core/registry/value-stores.ts';
 import { createSlice, type Slice } from '../src/core/slices.ts';
-import { createPageStore } from '../src/core/value-stores.ts';
 import { createVocabularyDetector, type VocabularyDetector } from '../src/core/vocabulary-detector.ts';
 import { type ScrapeLimits, type ScrapeOptions, scrapeDefaults } from '../src/sources/scrape/block.ts';
 import type { LineUse } from '../src/sources/scrape/exposition/line-memory.ts';

@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram';
 import type { Counter, Gauge, Histogram, Intake, RawTags, Summary } from '../src/core/model.ts';
 import type { Clock, Drops, Log, Stop } from '../src/core/ports.ts';
-import { defaultBounds } from '../src/core/value-stores.ts';
+import { defaultBounds } from '../src/core/registry/value-stores.ts';
 import { createVocabularyDetector, type VocabularyDetector } from '../src/core/vocabulary-detector.ts';
 import type { StatsdOptions } from '../src/sources/statsd/block.ts';
 import { createKnownLines } from '../src/sources/statsd/lines/known-lines.ts';

@@ -1,7 +1,7 @@
-import { createDurableStore } from '../core/durable-store.ts';
 import { AgentError, faultLine } from '../core/errors.ts';
 import type { Clock, Drops } from '../core/ports.ts';
-import { createRegistry } from '../core/registry.ts';
+import { createDurableStore } from '../core/registry/durable-store.ts';
+import { createRegistry } from '../core/registry/registry.ts';
 import { createListener, createListeners } from '../reporters/listen/listener.ts';
 import { createHealth } from './admin/health.ts';
 import type { Loaded, LogOptions, ReadyConfig } from './config/types.ts';

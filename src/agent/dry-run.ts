@@ -1,5 +1,5 @@
 import type { Clock, Log } from '../core/ports.ts';
-import { createRegistry } from '../core/registry.ts';
+import { createRegistry } from '../core/registry/registry.ts';
 import { planProbes } from '../probes/plan.ts';
 import { readVocabularies } from '../sources/vocabularies.ts';
 import { type AgentConfig, blockOf, blocksOf } from './config/types.ts';

@@ -1,5 +1,5 @@
 import type { Gather, GatherRequest } from '../core/ports.ts';
-import type { Registry } from '../core/registry.ts';
+import type { Registry } from '../core/registry/registry.ts';
 import type { SelfMetrics } from './self-metrics.ts';
 import type { State } from './state/state.ts';
 import { tracing } from './tracing.ts';

@@ -1,7 +1,7 @@
 import type { Fault } from '../core/errors.ts';
-import { seriesIn } from '../core/heap-share.ts';
-import type { OpenIntake } from '../core/intake.ts';
-import type { Registry, RegistrySettings } from '../core/registry.ts';
+import { seriesIn } from '../core/registry/heap-share.ts';
+import type { OpenIntake } from '../core/registry/intake.ts';
+import type { Registry, RegistrySettings } from '../core/registry/registry.ts';
 import { nextTurn } from '../core/slices.ts';
 import { digestOf } from './config/environment.ts';
 import { type AgentConfig, blockOf, blocksOf } from './config/types.ts';

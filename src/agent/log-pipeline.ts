@@ -1,7 +1,7 @@
 import { agentMetric } from '../core/agent-metrics.ts';
 import type { Gauge } from '../core/model.ts';
 import type { Clock, Drops, Log, Stop } from '../core/ports.ts';
-import type { Registry } from '../core/registry.ts';
+import type { Registry } from '../core/registry/registry.ts';
 import { inSlices } from '../core/slices.ts';
 import { createFileFaults, type FileFaults } from '../sources/logs/faults/file-faults.ts';
 import { createLastErrors, type LastErrors } from '../sources/logs/metrics/last-errors.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ReadSecret } from '../core/access.ts';
 import { parseAddress } from '../core/address.ts';
 import type { Clock, Drops, Gather, Log, Readings } from '../core/ports.ts';
-import type { Registry } from '../core/registry.ts';
+import type { Registry } from '../core/registry/registry.ts';
 import type { Vocabulary } from '../core/vocabulary.ts';
 import { createLineMemory } from '../sources/scrape/exposition/line-memory.ts';
 import { readVocabularies } from '../sources/vocabularies.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { ReadSecret } from '../core/access.ts';
 import type { Clock, Drops, Durable, Gather, GatherRequest, Log, Reporter, Stop } from '../core/ports.ts';
 import type { HostedFailureReason, PushFailureReason } from '../core/reasons.ts';
-import { hasExternalTotals } from '../core/registry-state.ts';
+import { hasExternalTotals } from '../core/registry/registry-state.ts';
 import type { HostedOptions, PushOptions } from '../reporters/block.ts';
 import { type AgentConfig, type Block, blocksOf } from './config/types.ts';
 import { version } from './installation.ts';

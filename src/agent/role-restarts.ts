@@ -1,9 +1,9 @@
 import { agentMetric } from '../core/agent-metrics.ts';
 import { AgentError } from '../core/errors.ts';
-import type { OpenIntake } from '../core/intake.ts';
 import type { Counter } from '../core/model.ts';
 import type { Clock, Durable, Log, Readings } from '../core/ports.ts';
 import type { ProbeFailureReason } from '../core/reasons.ts';
+import type { OpenIntake } from '../core/registry/intake.ts';
 
 /** The state of a process according to its health check. `started`: it has just started. */
 type ProcessState = 'running' | 'started' | 'down';

@@ -7,7 +7,7 @@ import { systemClock } from '../core/clock.ts';
 import { AgentError, usageError } from '../core/errors.ts';
 import type { FamilyView, Labels, SeriesView } from '../core/model.ts';
 import type { Log } from '../core/ports.ts';
-import { createRegistry, type Registry } from '../core/registry.ts';
+import { createRegistry, type Registry } from '../core/registry/registry.ts';
 import { escapeText } from '../reporters/pull/line-cache.ts';
 import { createLineSinks } from '../sources/logs/metrics/line-sinks.ts';
 import type { OpenSink } from '../sources/logs/sink.ts';

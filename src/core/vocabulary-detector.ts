@@ -1,5 +1,5 @@
 import type { Kind } from './model.ts';
-import type { Translate } from './resolver.ts';
+import type { Translate } from './registry/resolver.ts';
 import { createTwinChoice, type TwinChoice } from './twins.ts';
 import type { Sender, Vocabulary } from './vocabulary.ts';
 

@@ -1,7 +1,7 @@
 import { catalog } from './catalog.ts';
-import { compareText } from './labels.ts';
 import type { Kind, RawTags } from './model.ts';
-import type { Translate, Translated } from './resolver.ts';
+import { compareText } from './registry/labels.ts';
+import type { Translate, Translated } from './registry/resolver.ts';
 import type { Twins } from './twins.ts';
 
 /** The units that products use, by how many of them make one of the catalog's units (seconds, bytes). */

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { ClientAuth, ClientTls, ListenerAuth, ListenerTls, Secret } from '../core/access.ts';
+import { defaultBounds } from '../core/registry/value-stores.ts';
 import {
   ascending,
   interval,
@@ -9,7 +10,6 @@ import {
   statsdAddress,
   webAddress,
 } from '../core/text-formats.ts';
-import { defaultBounds } from '../core/value-stores.ts';
 
 /** The options of `pullmetrics` (spec, Metrics configuration), with defaults filled in. */
 export interface PullOptions {

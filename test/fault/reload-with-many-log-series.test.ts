@@ -8,7 +8,7 @@ import { createLogPipeline } from '../../src/agent/log-pipeline.ts';
 import { createSelfMetrics } from '../../src/agent/self-metrics.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Log } from '../../src/core/ports.ts';
-import { createRegistry } from '../../src/core/registry.ts';
+import { createRegistry } from '../../src/core/registry/registry.ts';
 import { listenersIn } from '../entries.ts';
 import { newFolder } from '../folder.ts';
 import { showAll } from '../registry.ts';

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { createRegistry } from '../../src/core/registry.ts';
+import { createRegistry } from '../../src/core/registry/registry.ts';
 import { manualClock } from '../clock.ts';
 import { eachTarget, openRole } from '../scrape.ts';
 import { pageOf } from '../view.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createRefusedLines } from '../../src/core/refused-series.ts';
+import { createRefusedLines } from '../../src/core/registry/refused-series.ts';
 import { createSlice } from '../../src/core/slices.ts';
 import { createVocabularyDetector } from '../../src/core/vocabulary-detector.ts';
 import { scrapeDefaults } from '../../src/sources/scrape/block.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/core/ports.ts';
+import { createLazyStore } from '../../src/core/registry/value-stores.ts';
 import { createSliceQueue } from '../../src/core/slices.ts';
-import { createLazyStore } from '../../src/core/value-stores.ts';
 import { createSummaries } from '../../src/sources/statsd/summaries.ts';
 import { manualClock } from '../clock.ts';
 import { testRegistry } from '../registry.ts';

@@ -1,8 +1,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
+import { createLazyStore } from '../../src/core/registry/value-stores.ts';
 import { createSliceQueue } from '../../src/core/slices.ts';
-import { createLazyStore } from '../../src/core/value-stores.ts';
 import { createVocabularyDetector } from '../../src/core/vocabulary-detector.ts';
 import { createSeriesRecorder } from '../../src/sources/statsd/lines/statsd-series.ts';
 import { createSummaries } from '../../src/sources/statsd/summaries.ts';

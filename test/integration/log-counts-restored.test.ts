@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createDurableStore, type DurableStore } from '../../src/core/durable-store.ts';
+import { createDurableStore, type DurableStore } from '../../src/core/registry/durable-store.ts';
 import { createLineSinks } from '../../src/sources/logs/metrics/line-sinks.ts';
 import type { LogRule } from '../../src/sources/logs/options.ts';
 import type { LineSink } from '../../src/sources/logs/sink.ts';

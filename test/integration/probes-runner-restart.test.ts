@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createState } from '../../src/agent/state/state.ts';
-import { createDurableStore } from '../../src/core/durable-store.ts';
 import type { RawTags } from '../../src/core/model.ts';
+import { createDurableStore } from '../../src/core/registry/durable-store.ts';
 import type { Finding } from '../../src/probes/probe.ts';
 import { newFolder } from '../folder.ts';
 import {

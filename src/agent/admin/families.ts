@@ -1,6 +1,6 @@
 import type { AgentMetricName } from '../../core/agent-metrics.ts';
 import type { Kind, SeriesView, View } from '../../core/model.ts';
-import type { Registry } from '../../core/registry.ts';
+import type { Registry } from '../../core/registry/registry.ts';
 import { familiesRead, type Row, type Rows } from '../verdict/collected.ts';
 
 /** The labels by name; `service` is the series' own service. */

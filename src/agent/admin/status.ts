@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { getHeapStatistics } from 'node:v8';
 import type { Clock } from '../../core/ports.ts';
-import type { Registry } from '../../core/registry.ts';
+import type { Registry } from '../../core/registry/registry.ts';
 import { toThousandths } from '../../core/text-formats.ts';
 import type { BackupOptions } from '../../probes/backups/block.ts';
 import type { ProbeReport, ProbeResult } from '../../probes/runner/probe-state.ts';

@@ -1,4 +1,4 @@
-import { compareText } from '../../core/labels.ts';
+import { compareText } from '../../core/registry/labels.ts';
 import type { Change, Problem, StatusReport } from '../report.ts';
 import { incidentsIn } from '../verdict/alike.ts';
 import { span } from './page/format.ts';

@@ -2,7 +2,7 @@ import { catalog, type Role, roles } from '../../core/catalog.ts';
 import { systemClock } from '../../core/clock.ts';
 import type { Log } from '../../core/ports.ts';
 import { withoutUrlSecrets } from '../../core/redacted.ts';
-import { createRegistry } from '../../core/registry.ts';
+import { createRegistry } from '../../core/registry/registry.ts';
 import { type Coverage, coverageOf } from '../../core/vocabulary.ts';
 import { placesRead } from '../../probes/replication/replication-check.ts';
 import type { Scrape, ScrapeResult } from '../../sources/scrape/source.ts';

@@ -1,7 +1,7 @@
 import { agentMetrics } from '../../core/agent-metrics.ts';
 import { nearest } from '../../core/errors.ts';
-import { foldTag, roleOf } from '../../core/labels.ts';
 import type { BackupType } from '../../core/reasons.ts';
+import { foldTag, roleOf } from '../../core/registry/labels.ts';
 import { isPerCluster, placeholdersIn } from '../../probes/domains/description.ts';
 import { volumeWarning } from '../../reporters/block.ts';
 import { literalSecrets, scalarsOf } from './secrets.ts';

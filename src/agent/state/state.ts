@@ -1,8 +1,8 @@
 import nodeFs from 'node:fs/promises';
-import type { DurableValues, Frozen } from '../../core/durable-store.ts';
 import { AgentError } from '../../core/errors.ts';
 import type { Clock, Durable, Log } from '../../core/ports.ts';
 import type { DegradedReason } from '../../core/reasons.ts';
+import type { DurableValues, Frozen } from '../../core/registry/durable-store.ts';
 import { isLocked } from './lock.ts';
 import type { SnapshotContent } from './snapshot.ts';
 import {

@@ -1,4 +1,4 @@
-import { compareText } from '../../core/labels.ts';
+import { compareText } from '../../core/registry/labels.ts';
 import type { StatusFacts } from '../report.ts';
 import { type Related, rules, saysFatal } from './cause-rules.ts';
 import { leastPauseMs } from './condition.ts';

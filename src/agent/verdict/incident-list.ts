@@ -1,4 +1,4 @@
-import { compareText } from '../../core/labels.ts';
+import { compareText } from '../../core/registry/labels.ts';
 import type { Change, Incident } from '../report.ts';
 import { isKind, kinds, processFaults } from './kinds.ts';
 import { overTextOf, storeOf } from './sentence.ts';

@@ -1,4 +1,4 @@
-import { compareText } from '../../core/labels.ts';
+import { compareText } from '../../core/registry/labels.ts';
 import { type MaintenanceWindow, weekdays } from '../config/types.ts';
 import type { Change } from '../report.ts';
 

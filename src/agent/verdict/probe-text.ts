@@ -1,4 +1,4 @@
-import { compareText } from '../../core/labels.ts';
+import { compareText } from '../../core/registry/labels.ts';
 import type { ProbeStatus, Problem } from '../report.ts';
 import type { KindOfProblem } from './kinds.ts';
 

@@ -8,9 +8,9 @@ import {
 import type { Socket } from 'node:net';
 import { formatAddress } from '../../core/address.ts';
 import { errorText, systemCode } from '../../core/errors.ts';
-import { roleOf } from '../../core/labels.ts';
 import { fieldsOf } from '../../core/protobuf.ts';
 import type { HealthFailureReason } from '../../core/reasons.ts';
+import { roleOf } from '../../core/registry/labels.ts';
 import type { Trace } from '../connection.ts';
 import { excerpt, type Finding, ProbeError } from '../probe.ts';
 import {

@@ -1,5 +1,4 @@
 import { type AgentMetricName, agentMetric } from '../../core/agent-metrics.ts';
-import type { OpenIntake } from '../../core/intake.ts';
 import type { Counter, Gauge, RawTags } from '../../core/model.ts';
 import {
   type ProbeFailureReason,
@@ -8,6 +7,7 @@ import {
   probeSkipReasons,
   probeStates,
 } from '../../core/reasons.ts';
+import type { OpenIntake } from '../../core/registry/intake.ts';
 import type { ProbeRow, Sample, SeriesName } from '../probe.ts';
 import type { Outcome } from './probe-run.ts';
 

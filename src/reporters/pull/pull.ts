@@ -1,8 +1,8 @@
 import { createGzip } from 'node:zlib';
 import { scrapeMarkHeader } from '../../core/access.ts';
-import { sanitizeName } from '../../core/labels.ts';
 import type { View } from '../../core/model.ts';
 import type { Clock, Drops, Gather, GatherRequest, Log, Reporter } from '../../core/ports.ts';
+import { sanitizeName } from '../../core/registry/labels.ts';
 import type { PullOptions } from '../block.ts';
 import type { Body, Reply, Routes } from '../listen/http.ts';
 import type { Listener } from '../listen/listener.ts';

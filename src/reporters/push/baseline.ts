@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { FamilyView, SeriesView } from '../../core/model.ts';
-import { Cells } from '../../core/value-stores.ts';
+import { Cells } from '../../core/registry/value-stores.ts';
 import { decodeSection, type EntryRow, encodeRows, encodeSection, widthOf } from './baseline-section.ts';
 import { totalsOf } from './statsd-lines.ts';
 

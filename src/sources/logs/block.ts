@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { AgentError } from '../../core/errors.ts';
-import { isForbiddenTag } from '../../core/labels.ts';
+import { isForbiddenTag } from '../../core/registry/labels.ts';
 import { ascending, interval, parsedAs } from '../../core/text-formats.ts';
 import { anyDepth, type Glob, parseGlob } from './discovery/patterns.ts';
 import type { LogRule, LogsOptions } from './options.ts';

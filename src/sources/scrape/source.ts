@@ -4,7 +4,7 @@ import type { Gauge } from '../../core/model.ts';
 import type { Drops, Log, Readings, Source } from '../../core/ports.ts';
 import type { ScrapeFailureReason } from '../../core/reasons.ts';
 import { urlSecrets } from '../../core/redacted.ts';
-import { createRefusedLines } from '../../core/refused-series.ts';
+import { createRefusedLines } from '../../core/registry/refused-series.ts';
 import { createSlice } from '../../core/slices.ts';
 import type { MappedMetric } from '../../core/vocabulary.ts';
 import type { VocabularyDetector } from '../../core/vocabulary-detector.ts';

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import type { OpenHandshakes } from '../../core/access.ts';
 import type { Clock, Drops, Log, Source, Stop } from '../../core/ports.ts';
+import { defaultBounds, type LazyStore } from '../../core/registry/value-stores.ts';
 import { createSliceQueue, type SliceQueue } from '../../core/slices.ts';
-import { defaultBounds, type LazyStore } from '../../core/value-stores.ts';
 import type { VocabularyDetector } from '../../core/vocabulary-detector.ts';
 import type { StatsdOptions } from './block.ts';
 import { createKnownLines, type KnownLines, startExpiry } from './lines/known-lines.ts';

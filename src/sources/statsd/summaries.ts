@@ -1,10 +1,10 @@
-import { Handle } from '../../core/handles.ts';
 import type { Intake, RawTags, Summary } from '../../core/model.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { RegistryDrop } from '../../core/reasons.ts';
+import { Handle } from '../../core/registry/handles.ts';
+import type { LazyStore } from '../../core/registry/value-stores.ts';
 import { addTo, clearPart, createSketch, quantilesOf, type Sketch } from '../../core/sketch.ts';
 import type { SliceQueue } from '../../core/slices.ts';
-import type { LazyStore } from '../../core/value-stores.ts';
 
 /** A summary whose quantiles the agent computes, shared by all lines of one raw series. */
 export interface OwnSummary {

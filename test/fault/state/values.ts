@@ -1,5 +1,5 @@
-import type { DurableValues, Frozen } from '../../../src/core/durable-store.ts';
 import type { Durable } from '../../../src/core/ports.ts';
+import type { DurableValues, Frozen } from '../../../src/core/registry/durable-store.ts';
 
 /** The simplest durable values: named counters, with a table of their names as JSON. */
 export interface NamedCounters extends DurableValues {

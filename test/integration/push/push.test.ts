@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { createState } from '../../../src/agent/state/state.ts';
-import { createDurableStore } from '../../../src/core/durable-store.ts';
 import { AgentError } from '../../../src/core/errors.ts';
 import type { Clock, Durable, Log } from '../../../src/core/ports.ts';
-import { createRegistry } from '../../../src/core/registry.ts';
+import { createDurableStore } from '../../../src/core/registry/durable-store.ts';
+import { createRegistry } from '../../../src/core/registry/registry.ts';
 import { createPush, type PushDeps } from '../../../src/reporters/push/push.ts';
 import { manualClock } from '../../clock.ts';
 import { newFolder } from '../../folder.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { createRegistry, type Registry } from '../../../src/core/registry.ts';
+import { createRegistry, type Registry } from '../../../src/core/registry/registry.ts';
 import { catalogVocabulary, createVocabulary } from '../../../src/core/vocabulary.ts';
 import { createVocabularyDetector } from '../../../src/core/vocabulary-detector.ts';
 import { type ManualClock, manualClock } from '../../clock.ts';

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { RolePipeline } from '../../../src/agent/role-pipeline.ts';
 import type { View } from '../../../src/core/model.ts';
-import type { Registry } from '../../../src/core/registry.ts';
+import type { Registry } from '../../../src/core/registry/registry.ts';
 import { createOtlp } from '../../../src/reporters/hosted/otlp/otlp.ts';
 import { createRequestLimits } from '../../../src/reporters/hosted/protocol.ts';
 import { createRemoteWrite } from '../../../src/reporters/hosted/remote-write/remote-write.ts';

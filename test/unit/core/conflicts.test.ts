@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { OpenIntake } from '../../../src/core/intake.ts';
 import type { Kind } from '../../../src/core/model.ts';
+import type { OpenIntake } from '../../../src/core/registry/intake.ts';
 import { testRegistry } from '../../registry.ts';
 
 /** Opens a series of a kind and gives it the value 1 in the way that the kind allows. */

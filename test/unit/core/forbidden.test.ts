@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { agentMetrics } from '../../../src/core/agent-metrics.ts';
 import { catalog } from '../../../src/core/catalog.ts';
-import { createLabeller, foldTag, isForbiddenTag } from '../../../src/core/labels.ts';
+import { createLabeller, foldTag, isForbiddenTag } from '../../../src/core/registry/labels.ts';
 
 const forbidden = `
   workflow_id workflowId workflowID WorkflowID WORKFLOW_ID workflow-id workflow.id workflow_ids wf-id wf_id wfId wfid

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { defaultBounds, layoutOf, observeInto, sameLayout } from '../../../src/core/value-stores.ts';
+import { defaultBounds, layoutOf, observeInto, sameLayout } from '../../../src/core/registry/value-stores.ts';
 
 describe('layouts', () => {
   it('have the buckets of the specification when none are given', () => {

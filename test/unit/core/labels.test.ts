@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Kind, RawTags } from '../../../src/core/model.ts';
 import {
   createLabeller,
   createPairs,
   identityOf,
   type LabelRules,
   roleOf,
-} from '../../../src/core/labels.ts';
-import type { Kind, RawTags } from '../../../src/core/model.ts';
+} from '../../../src/core/registry/labels.ts';
 
 const id = '0f8fad5b-d9cb-469f-a165-70867728950e';
 const rules: LabelRules = {

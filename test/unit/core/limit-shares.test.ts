@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isUsedUp, type SourceUse } from '../../../src/core/limit-shares.ts';
+import { isUsedUp, type SourceUse } from '../../../src/core/registry/limit-shares.ts';
 
 const sourceOf = (series: number): SourceUse => ({ series, heapBytes: 0 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { createDurableStore } from '../../../src/core/durable-store.ts';
 import type { Intake } from '../../../src/core/model.ts';
-import { createPageStore } from '../../../src/core/value-stores.ts';
+import { createDurableStore } from '../../../src/core/registry/durable-store.ts';
+import { createPageStore } from '../../../src/core/registry/value-stores.ts';
 import { testRegistry, wideLimits } from '../../registry.ts';
 
 const limits = (seriesPerMetric: number, series = 1000) => ({ ...wideLimits, seriesPerMetric, series });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { OpenIntake } from '../../../src/core/intake.ts';
+import type { OpenIntake } from '../../../src/core/registry/intake.ts';
 import { testRegistry, wideLimits } from '../../registry.ts';
 
 /** Raw names that all sanitize to `a_a_a_…`: each separator is one of two characters. */

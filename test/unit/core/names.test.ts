@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compareText, sanitizeName } from '../../../src/core/labels.ts';
+import { compareText, sanitizeName } from '../../../src/core/registry/labels.ts';
 
 describe('sanitizeName', () => {
   it.each([

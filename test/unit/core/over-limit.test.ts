@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import type { HandlePair } from '../../../src/core/handles.ts';
 import { hashText } from '../../../src/core/hashes.ts';
-import type { IntakeOptions, OpenIntake } from '../../../src/core/intake.ts';
 import type { Kind, RawTags, Shape } from '../../../src/core/model.ts';
+import type { HandlePair } from '../../../src/core/registry/handles.ts';
+import type { IntakeOptions, OpenIntake } from '../../../src/core/registry/intake.ts';
 import { type TestRegistry, testRegistry, wideLimits } from '../../registry.ts';
 
 /** A registry with room for one series of each family: all further ones are over the limit. */

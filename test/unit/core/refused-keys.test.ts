@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createRefusedKeys } from '../../../src/core/refused-series.ts';
+import { createRefusedKeys } from '../../../src/core/registry/refused-series.ts';
 
 test('finds what was added, like a map', () => {
   const hash = fc.nat(2 ** 20).map((n) => n * 2 ** 30 + 1);

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { wideHash } from '../../../src/core/hashes.ts';
-import type { PartedSeries } from '../../../src/core/intake.ts';
-import { createRefusedLines } from '../../../src/core/refused-series.ts';
+import type { PartedSeries } from '../../../src/core/registry/intake.ts';
+import { createRefusedLines } from '../../../src/core/registry/refused-series.ts';
 import { testRegistry, wideLimits } from '../../registry.ts';
 
 const hashOf = (text: string) => {

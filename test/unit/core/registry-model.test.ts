@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createDurableStore } from '../../../src/core/durable-store.ts';
-import type { OpenIntake, PartedSeries } from '../../../src/core/intake.ts';
 import type { Kind } from '../../../src/core/model.ts';
+import { createDurableStore } from '../../../src/core/registry/durable-store.ts';
+import type { OpenIntake, PartedSeries } from '../../../src/core/registry/intake.ts';
 import { testRegistry, wideLimits } from '../../registry.ts';
 import { runs } from '../../size.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { createDurableStore } from '../../../src/core/durable-store.ts';
 import { AgentError } from '../../../src/core/errors.ts';
 import { type Component, dropReasons } from '../../../src/core/reasons.ts';
+import { createDurableStore } from '../../../src/core/registry/durable-store.ts';
 import { showAll, testRegistry, wideLimits } from '../../registry.ts';
 
 const byService = (...services: string[]) => ({

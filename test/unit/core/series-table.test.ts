@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createTable, readTable } from '../../../src/core/durable-table.ts';
 import { AgentError } from '../../../src/core/errors.ts';
+import { createTable, readTable } from '../../../src/core/registry/durable-table.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createDurableStore } from '../../../src/core/durable-store.ts';
+import { createDurableStore } from '../../../src/core/registry/durable-store.ts';
 import { testRegistry } from '../../registry.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { createRoles } from '../../../src/agent/role-restarts.ts';
-import { createDurableStore } from '../../../src/core/durable-store.ts';
 import type { Log, Readings } from '../../../src/core/ports.ts';
 import type { ProbeFailureReason } from '../../../src/core/reasons.ts';
+import { createDurableStore } from '../../../src/core/registry/durable-store.ts';
 import { testRegistry } from '../../registry.ts';
 
 const silent: Log = { write() {}, named: () => silent };

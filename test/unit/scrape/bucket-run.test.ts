@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { cursor } from '../../../src/core/decimal.ts';
 import { wideHash } from '../../../src/core/hashes.ts';
-import { createRefusedLines } from '../../../src/core/refused-series.ts';
+import { createRefusedLines } from '../../../src/core/registry/refused-series.ts';
 import { scrapeDefaults } from '../../../src/sources/scrape/block.ts';
 import { createBucketRun } from '../../../src/sources/scrape/exposition/bucket-run.ts';
 import { createLineTable } from '../../../src/sources/scrape/exposition/line-table.ts';

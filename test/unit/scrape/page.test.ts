@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type { Kind } from '../../../src/core/model.ts';
-import { createRefusedLines } from '../../../src/core/refused-series.ts';
+import { createRefusedLines } from '../../../src/core/registry/refused-series.ts';
 import { scrapeDefaults } from '../../../src/sources/scrape/block.ts';
 import { createLineTable } from '../../../src/sources/scrape/exposition/line-table.ts';
 import { createPageReader, type Exposition } from '../../../src/sources/scrape/exposition/page-reader.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { createLazyStore } from '../../../src/core/registry/value-stores.ts';
 import { createSliceQueue } from '../../../src/core/slices.ts';
-import { createLazyStore } from '../../../src/core/value-stores.ts';
 import { createVocabularyDetector } from '../../../src/core/vocabulary-detector.ts';
 import type { StatsdType } from '../../../src/sources/statsd/lines/line-format.ts';
 import {

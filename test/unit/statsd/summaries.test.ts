@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { createLazyStore } from '../../../src/core/registry/value-stores.ts';
 import { createSliceQueue } from '../../../src/core/slices.ts';
-import { createLazyStore } from '../../../src/core/value-stores.ts';
 import { createVocabulary } from '../../../src/core/vocabulary.ts';
 import { createVocabularyDetector, type VocabularyDetector } from '../../../src/core/vocabulary-detector.ts';
 import { startExpiry } from '../../../src/sources/statsd/lines/known-lines.ts';

@@ -1,6 +1,6 @@
 import { dialHost, formatAddress, isLoopback, isWildcard, parseAddress } from '../../../core/address.ts';
-import { sanitizeName } from '../../../core/labels.ts';
 import { withoutUrlSecrets } from '../../../core/redacted.ts';
+import { sanitizeName } from '../../../core/registry/labels.ts';
 import { readDialAddress } from '../../../core/text-formats.ts';
 import type { StoreKindName } from '../../../probes/stores/store-options.ts';
 import {

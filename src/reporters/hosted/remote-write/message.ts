@@ -1,6 +1,6 @@
-import { compareText } from '../../../core/labels.ts';
 import type { FamilyView, Kind, Labels, SeriesView } from '../../../core/model.ts';
 import { createProtobufWriter, fieldsOf, type ProtobufWriter, packedOf } from '../../../core/protobuf.ts';
+import { compareText } from '../../../core/registry/labels.ts';
 import { type BatchFormat, jobOf, type Origin, startTimeOf } from '../protocol.ts';
 
 /** A label name, label value or help text, encoded once and shared by all samples that have it. */

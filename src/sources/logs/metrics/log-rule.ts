@@ -1,7 +1,7 @@
 import type { Counter, Gauge, Histogram, Intake, RawTags, Shape } from '../../../core/model.ts';
 import type { Clock, Drops } from '../../../core/ports.ts';
+import { defaultBounds } from '../../../core/registry/value-stores.ts';
 import type { Steps } from '../../../core/slices.ts';
-import { defaultBounds } from '../../../core/value-stores.ts';
 import {
   escapedText,
   type Fields,

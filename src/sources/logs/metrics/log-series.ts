@@ -1,7 +1,7 @@
-import { Handle } from '../../../core/handles.ts';
 import type { Intake, Kind, RawTags, Shape } from '../../../core/model.ts';
-import { createRefusedKeys } from '../../../core/refused-series.ts';
-import type { Series } from '../../../core/registry-state.ts';
+import { Handle } from '../../../core/registry/handles.ts';
+import { createRefusedKeys } from '../../../core/registry/refused-series.ts';
+import type { Series } from '../../../core/registry/registry-state.ts';
 import type { Steps } from '../../../core/slices.ts';
 import type { Fields } from '../lines/fields.ts';
 import { createLabelCache, findIn, keepIn, keyHash, sweepIn } from './label-cache.ts';

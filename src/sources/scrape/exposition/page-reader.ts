@@ -1,6 +1,6 @@
 import { cursor, fastValue, parseValue } from '../../../core/decimal.ts';
 import { wideHash } from '../../../core/hashes.ts';
-import type { RefusedLines } from '../../../core/refused-series.ts';
+import type { RefusedLines } from '../../../core/registry/refused-series.ts';
 import type { ScrapeLimits } from '../block.ts';
 import { ScrapeFailure } from '../scrape-status.ts';
 import { createBucketRun } from './bucket-run.ts';

@@ -1,6 +1,6 @@
 import { parseValue } from '../../../core/decimal.ts';
-import { joinTexts } from '../../../core/labels.ts';
 import type { Kind, RawTags, Shape } from '../../../core/model.ts';
+import { joinTexts } from '../../../core/registry/labels.ts';
 import type { SampleKey } from '../exposition/line-syntax.ts';
 import { type ExposedType, kindOf } from '../exposition/line-syntax.ts';
 import type { ByName } from './metadata.ts';

@@ -1,6 +1,6 @@
 import { grownColumn, packColumn } from '../../../core/byte-table.ts';
-import { createNames } from '../../../core/labels.ts';
 import type { Part } from '../../../core/model.ts';
+import { createNames } from '../../../core/registry/labels.ts';
 import type { Slice } from '../../../core/slices.ts';
 import { readKey } from '../exposition/line-syntax.ts';
 import { freeLine, type LineTable, type Page } from '../exposition/line-table.ts';

@@ -1,9 +1,9 @@
 import { isSparse } from '../../../core/byte-table.ts';
-import { Handle } from '../../../core/handles.ts';
 import { wideHash } from '../../../core/hashes.ts';
 import type { Kind, RawTags, Shape } from '../../../core/model.ts';
-import type { RefusedLines } from '../../../core/refused-series.ts';
-import type { Translated } from '../../../core/resolver.ts';
+import { Handle } from '../../../core/registry/handles.ts';
+import type { RefusedLines } from '../../../core/registry/refused-series.ts';
+import type { Translated } from '../../../core/registry/resolver.ts';
 import type { Slice } from '../../../core/slices.ts';
 import type { MappedMetric } from '../../../core/vocabulary.ts';
 import type { VocabularyDetector } from '../../../core/vocabulary-detector.ts';

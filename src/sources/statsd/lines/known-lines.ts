@@ -11,7 +11,7 @@ import {
 } from '../../../core/byte-table.ts';
 import { hashBytes, hashSeed, wideHash } from '../../../core/hashes.ts';
 import type { Clock } from '../../../core/ports.ts';
-import { createRefusedKeys } from '../../../core/refused-series.ts';
+import { createRefusedKeys } from '../../../core/registry/refused-series.ts';
 import type { SliceQueue } from '../../../core/slices.ts';
 import { type LineRules, readLine, type StatsdDrop } from './line-format.ts';
 import { createLineForms } from './line-forms.ts';

@@ -1,6 +1,6 @@
-import { Handle } from '../../../core/handles.ts';
-import type { OpenIntake } from '../../../core/intake.ts';
 import type { Counter, Gauge, Histogram, Intake, Kind, Shape } from '../../../core/model.ts';
+import { Handle } from '../../../core/registry/handles.ts';
+import type { OpenIntake } from '../../../core/registry/intake.ts';
 import type { VocabularyDetector } from '../../../core/vocabulary-detector.ts';
 import type { OwnSummary, Summaries } from '../summaries.ts';
 import type { StatsdLine, StatsdType } from './line-format.ts';

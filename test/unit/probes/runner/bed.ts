@@ -1,7 +1,7 @@
-import { createDurableStore, type DurableStore } from '../../../../src/core/durable-store.ts';
-import type { OpenIntake } from '../../../../src/core/intake.ts';
 import type { RawTags } from '../../../../src/core/model.ts';
 import type { Log, LogFields, LogLevel } from '../../../../src/core/ports.ts';
+import { createDurableStore, type DurableStore } from '../../../../src/core/registry/durable-store.ts';
+import type { OpenIntake } from '../../../../src/core/registry/intake.ts';
 import type { Finding, ProbeDeps, ProbeRow } from '../../../../src/probes/probe.ts';
 import type { ProbeIntakes } from '../../../../src/probes/runner/probe-series.ts';
 import type { OnResult, ProbeReport } from '../../../../src/probes/runner/probe-state.ts';

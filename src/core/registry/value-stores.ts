@@ -1,5 +1,5 @@
-import { formatDecimal } from './decimal.ts';
-import type { Kind, Labels, Shape } from './model.ts';
+import { formatDecimal } from '../decimal.ts';
+import type { Kind, Labels, Shape } from '../model.ts';
 
 /** The spec's buckets for latencies, in seconds (Metrics configuration). */
 export const defaultBounds: readonly number[] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10];

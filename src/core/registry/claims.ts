@@ -1,5 +1,5 @@
+import { type Kind, kinds } from '../model.ts';
 import { compareText } from './labels.ts';
-import { type Kind, kinds } from './model.ts';
 
 /** A raw name and kind that sources send for a family, and how many owners send it. */
 interface Claim {

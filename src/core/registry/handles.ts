@@ -1,5 +1,5 @@
-import type { Counter, Gauge, Histogram, Kind, Part, Summary } from './model.ts';
-import type { RefusalReason, RegistryDrop } from './reasons.ts';
+import type { Counter, Gauge, Histogram, Kind, Part, Summary } from '../model.ts';
+import type { RefusalReason, RegistryDrop } from '../reasons.ts';
 import type { Owner, Series, SeriesSpec } from './registry-state.ts';
 import { Cells, observeInto } from './value-stores.ts';
 

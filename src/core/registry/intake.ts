@@ -1,3 +1,7 @@
+import type { Counter, Gauge, Histogram, Intake, Kind, Part, RawTags, Shape, Summary } from '../model.ts';
+import type { Clock } from '../ports.ts';
+import type { Component, RefusalReason, RegistryDrop } from '../reasons.ts';
+import { atOnce, inSlices, type Steps } from '../slices.ts';
 import type { Admission } from './admission.ts';
 import { createHandle, Handle, type HandleCallbacks, type HandlePair, pairOf } from './handles.ts';
 import {
@@ -9,14 +13,10 @@ import {
   sanitizeName,
   type TagFault,
 } from './labels.ts';
-import type { Counter, Gauge, Histogram, Intake, Kind, Part, RawTags, Shape, Summary } from './model.ts';
 import { type Accepts, createOverLimit, type OverLimitForm } from './over-limit.ts';
-import type { Clock } from './ports.ts';
-import type { Component, RefusalReason, RegistryDrop } from './reasons.ts';
 import type { Limits, RegistryState, SeriesSource, SeriesSpec } from './registry-state.ts';
 import { createResolver, lastOf, type RawSeries, secondKey, single, type Translate } from './resolver.ts';
 import { createRestorer } from './restorer.ts';
-import { atOnce, inSlices, type Steps } from './slices.ts';
 import type { Store } from './value-stores.ts';
 
 /** Unambiguous text of a raw series. It includes the layout: a series with other buckets is another series. */

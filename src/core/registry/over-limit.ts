@@ -1,8 +1,8 @@
+import { hashLabel, hashLabels, hashText } from '../hashes.ts';
+import type { RefusalReason } from '../reasons.ts';
 import { isOverflowFull, isSummable, isTaken, overLimit } from './admission.ts';
 import type { Handle } from './handles.ts';
-import { hashLabel, hashLabels, hashText } from './hashes.ts';
 import type { TagFault } from './labels.ts';
-import type { RefusalReason } from './reasons.ts';
 import type { Family, RegistryState, SeriesSpec } from './registry-state.ts';
 import { hashesOf } from './series-opening.ts';
 import { sameLayout } from './value-stores.ts';

@@ -1,4 +1,4 @@
-import { hashLabels } from './hashes.ts';
+import { hashLabels } from '../hashes.ts';
 import { seriesBytes } from './heap-share.ts';
 import { type Family, type RegistryState, Series, type SeriesSpec, takeHeap } from './registry-state.ts';
 import type { SeriesRecord } from './value-stores.ts';

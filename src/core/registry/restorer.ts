@@ -1,8 +1,9 @@
+import type { Kind, Labels, RawTags, Shape } from '../model.ts';
+import type { Steps } from '../slices.ts';
 import { type Admission, overLimit } from './admission.ts';
 import { addClaim, removeClaim } from './claims.ts';
 import { serviceOf } from './durable-store.ts';
 import { compareText, identityOf, type Labeller, sanitizeName, tagNamesOf } from './labels.ts';
-import type { Kind, Labels, RawTags, Shape } from './model.ts';
 import {
   type Family,
   familyOf,
@@ -12,7 +13,6 @@ import {
   type SeriesSpec,
 } from './registry-state.ts';
 import { closeSeries, isSameShape, openSeries } from './series-opening.ts';
-import type { Steps } from './slices.ts';
 import type { SeriesIndex, SeriesRecord } from './value-stores.ts';
 import { layoutOf } from './value-stores.ts';
 

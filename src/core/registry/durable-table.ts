@@ -1,6 +1,6 @@
-import { AgentError } from './errors.ts';
+import { AgentError } from '../errors.ts';
+import { type Kind, kinds, type Labels } from '../model.ts';
 import { createPairs, identityOf } from './labels.ts';
-import { type Kind, kinds, type Labels } from './model.ts';
 import type { SeriesRecord } from './value-stores.ts';
 
 /**

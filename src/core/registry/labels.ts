@@ -1,5 +1,5 @@
-import { roles } from './catalog.ts';
-import type { Kind, Labels, RawTags } from './model.ts';
+import { roles } from '../catalog.ts';
+import type { Kind, Labels, RawTags } from '../model.ts';
 
 const clean = /^[A-Za-z_][A-Za-z0-9_]*$/;
 

@@ -1,5 +1,5 @@
+import { AgentError } from '../errors.ts';
 import { createTable, lineOf, readTable, widthOf } from './durable-table.ts';
-import { AgentError } from './errors.ts';
 import { identityOf } from './labels.ts';
 import { Cells, nextStoreId, type SeriesIndex, type SeriesRecord, type Store } from './value-stores.ts';
 

@@ -1,15 +1,15 @@
+import { agentMetric } from '../agent-metrics.ts';
+import { findMetric } from '../catalog.ts';
+import { monotonicWallTime } from '../clock.ts';
+import { AgentError } from '../errors.ts';
+import type { Counter, FamilyView, Gauge, Intake, Kind, RawTags, SeriesView, View } from '../model.ts';
+import type { Clock, Drops, GatherRequest } from '../ports.ts';
+import { type Component, type DropReason, dropReasons } from '../reasons.ts';
 import { createAdmission } from './admission.ts';
-import { agentMetric } from './agent-metrics.ts';
-import { findMetric } from './catalog.ts';
 import { allClaims, areConflicting, winnerOf } from './claims.ts';
-import { monotonicWallTime } from './clock.ts';
 import { createDurableStore, type DurableStore } from './durable-store.ts';
-import { AgentError } from './errors.ts';
 import { createIntake, type IntakeDeps, type IntakeOptions, type OpenIntake } from './intake.ts';
 import { compareText } from './labels.ts';
-import type { Counter, FamilyView, Gauge, Intake, Kind, RawTags, SeriesView, View } from './model.ts';
-import type { Clock, Drops, GatherRequest } from './ports.ts';
-import { type Component, type DropReason, dropReasons } from './reasons.ts';
 import {
   createRefusalLog,
   createScopes,

@@ -1,4 +1,5 @@
-import { isAgentName } from './agent-metrics.ts';
+import { isAgentName } from '../agent-metrics.ts';
+import type { Kind, RawTags, Shape } from '../model.ts';
 import {
   createNames,
   identityOf,
@@ -7,7 +8,6 @@ import {
   sanitizeName,
   tagNamesOf,
 } from './labels.ts';
-import type { Kind, RawTags, Shape } from './model.ts';
 import type { UnopenedSeries } from './over-limit.ts';
 import type { RegistryState, SeriesSource, SeriesSpec } from './registry-state.ts';
 import { type Layout, layoutOf } from './value-stores.ts';

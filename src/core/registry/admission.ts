@@ -1,10 +1,10 @@
+import type { Kind } from '../model.ts';
+import type { RefusalReason } from '../reasons.ts';
 import { addClaim, removeClaim, winnerOf } from './claims.ts';
 import { attach, detach, type Handle, ownersOf, withdraw } from './handles.ts';
 import { ownerBytes } from './heap-share.ts';
 import { compareText } from './labels.ts';
 import { isUsedUp } from './limit-shares.ts';
-import type { Kind } from './model.ts';
-import type { RefusalReason } from './reasons.ts';
 import {
   type Family,
   familyOf,

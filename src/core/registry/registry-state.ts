@@ -1,8 +1,8 @@
+import type { Kind, Labels, SeriesView } from '../model.ts';
+import type { Component, RefusalReason } from '../reasons.ts';
 import { type Claims, createClaims, hasClaims } from './claims.ts';
 import { familyBytes } from './heap-share.ts';
 import type { SourceUse } from './limit-shares.ts';
-import type { Kind, Labels, SeriesView } from './model.ts';
-import type { Component, RefusalReason } from './reasons.ts';
 import type { Layout, Recordable, SeriesRecord, Store } from './value-stores.ts';
 
 /**
