@@ -88,12 +88,14 @@ type Purpose = keyof typeof purposes;
 /** Purposes of intakes whose owners use their handles across a reload. */
 const lasting: ReadonlySet<Purpose> = new Set<Purpose>(['found', 'kept', 'events']);
 
-/** The options of a configuration's intakes, and a key that is equal for equal options. */
+/**
+ * The options of a configuration's intakes, and a key that is equal for equal options. The names of other services are no part of
+ * it: only what is received is compared with them, and its intakes are not inherited.
+ */
 function settingsOf(config: AgentConfig) {
   const blocks = blocksOf(config);
   const names = config.services.map(({ name }) => name);
-  // A digest, because each of several keys for each service would name all services.
-  const common = digestOf(JSON.stringify([config.limits, names]));
+  const limits = digestOf(JSON.stringify(config.limits));
   return (purpose: Purpose, service: string) => {
     const place = names.indexOf(service);
     const options = {
@@ -104,7 +106,7 @@ function settingsOf(config: AgentConfig) {
       globalTags: blockOf(blocks, service).metrics.tags,
       tagService: true,
     };
-    return { options, key: JSON.stringify([purpose, options, common]) };
+    return { options, key: JSON.stringify([purpose, options, limits]) };
   };
 }
 
