@@ -3,7 +3,6 @@ import { seriesIn } from '../core/registry/heap-share.ts';
 import type { OpenIntake } from '../core/registry/intake.ts';
 import type { Registry, RegistrySettings } from '../core/registry/registry.ts';
 import { nextTurn } from '../core/slices.ts';
-import { digestOf } from './config/environment.ts';
 import { type AgentConfig, blockOf, blocksOf } from './config/types.ts';
 import { givenHeapBytes, neededHeapBytes, seriesHeapBytes } from './heap-size.ts';
 import { ranksPerService } from './role-sources.ts';
@@ -89,13 +88,12 @@ type Purpose = keyof typeof purposes;
 const lasting: ReadonlySet<Purpose> = new Set<Purpose>(['found', 'kept', 'events']);
 
 /**
- * The options of a configuration's intakes, and a key that is equal for equal options. The names of other services are no part of
- * it: only what is received is compared with them, and its intakes are not inherited.
+ * The options of a configuration's intakes, and a key that is equal for equal options. The names of other services and the limits
+ * are no part of it: they concern only what is received, and its intakes are not inherited.
  */
 function settingsOf(config: AgentConfig) {
   const blocks = blocksOf(config);
   const names = config.services.map(({ name }) => name);
-  const limits = digestOf(JSON.stringify(config.limits));
   return (purpose: Purpose, service: string) => {
     const place = names.indexOf(service);
     const options = {
@@ -106,7 +104,7 @@ function settingsOf(config: AgentConfig) {
       globalTags: blockOf(blocks, service).metrics.tags,
       tagService: true,
     };
-    return { options, key: JSON.stringify([purpose, options, limits]) };
+    return { options, key: JSON.stringify([purpose, options, config.limits.forbiddenTags]) };
   };
 }
 

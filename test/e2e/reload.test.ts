@@ -71,13 +71,13 @@ test('totals go on under other global tags', async () => {
   expect(await value(address, entries)).toBe(1_300);
 });
 
-test('what checks counted goes on beside another service', async () => {
+test('what checks counted goes on beside another service and under other limits', async () => {
   const health = '{url: http://127.0.0.1:1/health, interval: 1h}';
   const { file, address } = await startFollowing(`  worker: {health: ${health}}\n`);
   const failures = /^svc_role_health_failures_total\{.*"worker".*\} (\S+)$/gm;
   await until('a failure', async () => ((await value(address, failures)) ?? 0) > 0);
   const before = await value(address, failures);
-  replace(file, (text) => `${text}  bench: {}\n`);
+  replace(file, (text) => `${text}  bench: {}\nlimits: {series: 9000}\n`);
   await until('the reload', () => agent!.output().includes('configuration reloaded'));
   expect(await value(address, failures)).toBeGreaterThanOrEqual(before!);
 });
