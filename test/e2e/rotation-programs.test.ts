@@ -22,7 +22,8 @@ const hasLogrotate = isInstalled('logrotate');
 const hasSvlogd = isOnPath('svlogd');
 const hasMultilog = isOnPath('multilog');
 const hasRotatelogs = isOnPath('rotatelogs');
-const hasS6Log = isOnPath('s6-log');
+// execlineb runs the processors of s6-log; Debian only recommends its package.
+const hasS6Log = isOnPath('s6-log') && isOnPath('/usr/lib/execline/bin/execlineb');
 const hasPython = isOnPath('python3');
 const built = bySize({
   short: () => undefined,
