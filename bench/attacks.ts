@@ -27,12 +27,13 @@ const histograms = (count: number) =>
     return `# TYPE h${n} histogram\n${lines}h${n}_sum 1\nh${n}_count 1\n`;
   });
 
-/** Pages by hostile role, what is sent over TCP, a log, and clients that hold connections. */
+/** Pages by hostile role, what is sent over TCP, a log, clients that hold connections, and further roles, which are down. */
 interface Attack {
   pages?: readonly string[];
   statsd?: string;
   log?: string;
   clients?: number;
+  roles?: number;
 }
 
 const attacks: Readonly<Record<string, () => Attack>> = {
@@ -66,6 +67,8 @@ const attacks: Readonly<Record<string, () => Attack>> = {
     log: numbered(200_000, (n) => `{"level":"info","logger":"l-${n}","customer":"c-${n}"}\n`),
   }),
   clients: () => ({ clients: 300 }),
+  // Not hostile, but as large: each role has 50 series of the agent's own.
+  'a thousand roles': () => ({ roles: 1_000 }),
   everything: () => ({
     pages: [families(60_000), histograms(65_000)],
     statsd:
@@ -105,7 +108,8 @@ function show(tookMs: readonly number[]): string {
   return `${p99.toFixed(0).padStart(5)} ${(tookMs.at(-1) ?? Number.NaN).toFixed(0).padStart(6)}`;
 }
 
-async function play(name: string, { pages = [], statsd, log = '', clients = 0 }: Attack): Promise<void> {
+async function play(name: string, attack: Attack): Promise<void> {
+  const { pages = [], statsd, log = '', clients = 0, roles = 0 } = attack;
   const place = newPlace('attacks');
   const logFile = join(place, 'history.log');
   writeFileSync(logFile, log);
@@ -130,7 +134,7 @@ services:
       paths: [${logFile}]
       startAt: beginning
       rules: [{name: by_customer, type: counter, match: {level: info}, labels: {customer: customer}}]
-${services.join('')}`,
+${services.join('')}${numbered(roles, (n) => `  role-${n}: {health: 'http://127.0.0.1:9/health'}\n`)}`,
   );
   const { child, output, address } = await startAgent(config, {
     flags,
