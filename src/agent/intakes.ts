@@ -88,19 +88,20 @@ type Purpose = keyof typeof purposes;
 const lasting: ReadonlySet<Purpose> = new Set<Purpose>(['found', 'kept', 'events']);
 
 /**
- * The options of a configuration's intakes, and a key that is equal for equal options. The names of other services and the limits
- * are no part of it: they concern only what is received, and its intakes are not inherited.
+ * The options of a configuration's intakes, and a key that is equal for equal options. Other services and the limits are no part
+ * of it: they concern only what is received, and its intakes are not inherited.
  */
 function settingsOf(config: AgentConfig) {
   const blocks = blocksOf(config);
   const names = config.services.map(({ name }) => name);
   return (purpose: Purpose, service: string) => {
     const place = names.indexOf(service);
+    // Lines without a role have the lowest rank: series of a named role take precedence. Nobody else sends the agent's own series.
+    const rank = (place < 0 ? names.length : place) * ranksPerService;
     const options = {
       service,
       relayed: false,
-      // Lines without a role have the lowest rank: series of a named role take precedence.
-      rank: (place < 0 ? names.length : place) * ranksPerService,
+      rank: purposes[purpose].received ? rank : 0,
       globalTags: blockOf(blocks, service).metrics.tags,
       tagService: true,
     };

@@ -77,7 +77,10 @@ test('what checks counted goes on beside another service and under other limits'
   const failures = /^svc_role_health_failures_total\{.*"worker".*\} (\S+)$/gm;
   await until('a failure', async () => ((await value(address, failures)) ?? 0) > 0);
   const before = await value(address, failures);
-  replace(file, (text) => `${text}  bench: {}\nlimits: {series: 9000}\n`);
+  replace(
+    file,
+    (text) => `${text.replace('services:\n', 'services:\n  bench: {}\n')}limits: {series: 9000}\n`,
+  );
   await until('the reload', () => agent!.output().includes('configuration reloaded'));
   expect(await value(address, failures)).toBeGreaterThanOrEqual(before!);
 });
